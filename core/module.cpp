@@ -1,0 +1,30 @@
+/// The compiled module `ramify._core`: each idea binds itself in a file of its own.
+#include <nanobind/nanobind.h>
+
+#include "kernels.hpp"
+#include "parallel.hpp"
+
+namespace nb = nanobind;
+
+void bind_data(nb::module_& m);
+void bind_trees(nb::module_& m);
+void bind_blocks(nb::module_& m);
+
+static void poll_python_signals() {
+    nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+NB_MODULE(_core, m) {
+    ramify::poll_interrupt = poll_python_signals;
+    m.doc() = "The hot loops of ramify; plain arrays in, plain arrays out.";
+    m.def("instruction_set", [] { return ramify::kernels().name; },
+          "The vector instructions chosen for this processor: baseline, avx2 or avx512.");
+    nb::class_<ramify::Progress>(m, "Progress", "Counts of finished and of all work, readable while the core runs.")
+        .def(nb::init<>())
+        .def_prop_ro("done", [](const ramify::Progress& p) { return p.done.load(); })
+        .def_prop_ro("total", [](const ramify::Progress& p) { return p.total.load(); });
+    bind_data(m);
+    bind_trees(m);
+    bind_blocks(m);
+}

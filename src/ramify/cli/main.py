@@ -1,0 +1,5 @@
+"""The `ramify` command."""
+
+
+def app() -> None:
+    print("ramify")
