@@ -1,1 +1,6 @@
+"""Label trees and their builders, each called as ``builder(X, Y, *, max_leaf, random_state, …)``."""
 
+from ramify.trees.label_tree import LabelTree
+from ramify.trees.simple import complete_tree, one_level_tree, random_tree
+
+__all__ = ["LabelTree", "complete_tree", "one_level_tree", "random_tree"]

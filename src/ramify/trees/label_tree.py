@@ -1,0 +1,336 @@
+"""The label tree: a few flat arrays, every leaf a label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ramify import _core
+from ramify.trees import conversion, text_format
+from ramify.trees.rendering import render_tree
+
+Int32Array = NDArray[np.int32]
+
+
+class LabelTree:
+    """A rooted tree whose leaves carry label columns; inner nodes carry label -1.
+
+    Given as one parent and one label per node, in any numbering. Kept breadth first: node 0 is the root, the children
+    of a node are contiguous and in the order given, and no parent has a larger number than a child.
+    The arrays cannot be changed. Paper: online PLT, section 3 (probabilistic label trees).
+
+    >>> tree = LabelTree(parent=[-1, 0, 0, 1, 1], label=[-1, -1, 2, 0, 1])
+    >>> tree.n_nodes, tree.n_labels, tree.height
+    (5, 3, 2)
+    >>> tree.path(1)
+    array([0, 1, 4], dtype=int32)
+    >>> print(tree.render(["cat", "dog", "fish"]))
+    root: 3 labels
+    ├─ node 1: 2 labels
+    │  ├─ 0 cat
+    │  └─ 1 dog
+    └─ 2 fish
+    """
+
+    parent: Int32Array
+    label: Int32Array
+    n_labels: int
+    first_child: Int32Array
+    n_children: Int32Array
+    leaf_of: Int32Array
+
+    def __init__(self, parent: ArrayLike, label: ArrayLike, n_labels: int | None = None) -> None:
+        parents, labels = _node_array(parent, "parent"), _node_array(label, "label")
+        if len(parents) != len(labels):
+            raise ValueError(f"parent and label must have one entry per node, got {len(parents)} and {len(labels)}")
+        order = _breadth_first_order(parents)
+        if order is not None:
+            number_of = np.empty_like(order)
+            number_of[order] = np.arange(len(order), dtype=np.int32)
+            original, parents, labels = order, np.append(np.int32(-1), number_of[parents[order[1:]]]), labels[order]
+        else:
+            original = np.arange(len(parents), dtype=np.int32)
+        n_children = np.bincount(parents[1:], minlength=len(parents)).astype(np.int32)
+        _check_leaves_carry_labels(n_children, labels, original)
+        n_labels = _checked_n_labels(n_labels, labels, original)
+
+        first_child = np.cumsum(n_children, dtype=np.int32) - n_children + np.int32(1)
+        first_child[n_children == 0] = -1
+        leaves = np.flatnonzero(n_children == 0).astype(np.int32)
+        leaf_of = np.full(n_labels, -1, dtype=np.int32)
+        leaf_of[labels[leaves]] = leaves
+        _check_labels_are_unique(leaf_of, labels, leaves, original)
+
+        self._set(
+            parent=_read_only(parents),
+            label=_read_only(labels),
+            n_labels=n_labels,
+            first_child=_read_only(first_child),
+            n_children=_read_only(n_children),
+            leaf_of=_read_only(leaf_of),
+        )
+
+    # ---- shape
+
+    @property
+    def n_nodes(self) -> int:
+        """How many nodes there are, leaves included."""
+        return len(self.parent)
+
+    @cached_property
+    def depth(self) -> Int32Array:
+        """Distance from the root of every node."""
+        return _read_only(_core.node_depths(self.parent))
+
+    @cached_property
+    def n_labels_below(self) -> Int32Array:
+        """How many labels lie at or below every node."""
+        return _read_only(_core.subtree_sum(self.parent, (self.label >= 0).astype(np.int64)).astype(np.int32))
+
+    @cached_property
+    def nodes_per_depth(self) -> NDArray[np.int64]:
+        """How many nodes there are at every depth, the root's first."""
+        return _read_only(np.bincount(self.depth))
+
+    @property
+    def height(self) -> int:
+        """The depth of the deepest leaf; 0 for a single leaf."""
+        return int(self.depth[-1])  # breadth first: the last node is among the deepest
+
+    def is_leaf(self, node: int) -> bool:
+        """Whether the node carries a label."""
+        return bool(self.label[self._checked_node(node)] >= 0)
+
+    def children(self, node: int) -> range:
+        """The numbers of a node's children, empty for a leaf.
+
+        >>> LabelTree([-1, 0, 0], [-1, 0, 1]).children(0)
+        range(1, 3)
+        """
+        node = self._checked_node(node)
+        first = max(int(self.first_child[node]), 0)
+        return range(first, first + int(self.n_children[node]))
+
+    def depth_of(self, label: int) -> int:
+        """The depth of a label's leaf."""
+        return int(self.depth[self._leaf(label)])
+
+    def path(self, label: int) -> Int32Array:
+        """The nodes from the root to a label's leaf, both included."""
+        node = self._leaf(label)
+        path = np.empty(self.depth[node] + 1, dtype=np.int32)
+        for place in range(len(path) - 1, -1, -1):
+            path[place] = node
+            node = int(self.parent[node])
+        return path
+
+    def subtree_minimum(self, values_per_label: ArrayLike) -> NDArray[np.float64]:
+        """The smallest value among the labels at or below every node.
+
+        With per-label thresholds, a search may drop a node whose probability is below its entry.
+        Paper: extreme F-measure, section 5.
+
+        >>> LabelTree.from_nested([[0, 1], 2]).subtree_minimum([0.5, 0.2, 0.3])
+        array([0.2, 0.2, 0.3, 0.5, 0.2])
+        """
+        values = np.asarray(values_per_label, dtype=np.float64)
+        if values.shape != (self.n_labels,):
+            raise ValueError(f"values_per_label must have shape ({self.n_labels},), got {values.shape}")
+        at_node = np.full(self.n_nodes, np.inf)
+        leaves = self.label >= 0
+        at_node[leaves] = values[self.label[leaves]]
+        return _core.subtree_minimum(self.parent, at_node)
+
+    # ---- other forms
+
+    @classmethod
+    def from_nested(cls, nested: Any, n_labels: int | None = None) -> LabelTree:
+        """Build the tree from nested lists (or tuples) of label columns.
+
+        >>> LabelTree.from_nested([[0, 1], [2, [3, 4]]]).depth_of(4)
+        3
+        """
+        return cls(*conversion.arrays_from_nested(nested), n_labels)
+
+    def to_nested(self) -> Any:
+        """The tree as nested lists of label columns; a single leaf is its label.
+
+        >>> LabelTree([-1, 0, 0, 1, 1], [-1, -1, 2, 0, 1]).to_nested()
+        [[0, 1], 2]
+        """
+        return conversion.nested_from_arrays(self.parent, self.label)
+
+    @classmethod
+    def from_networkx(cls, graph: Any, n_labels: int | None = None) -> LabelTree:
+        """Build the tree from a networkx DiGraph with edges from parent to child.
+
+        Leaves carry their label column in the node attribute ``label``; siblings keep the order of their edges.
+        """
+        return cls(*conversion.arrays_from_networkx(graph), n_labels)
+
+    def to_networkx(self) -> Any:
+        """The tree as a networkx DiGraph: edges from parent to child, leaves with the node attribute ``label``."""
+        return conversion.networkx_from_arrays(self.parent, self.label)
+
+    @classmethod
+    def from_text(cls, text: str) -> LabelTree:
+        """Read what :meth:`to_text` writes; lines that are empty or begin with ``#`` are skipped."""
+        return cls(*text_format.parse_tree(text, "tree"))
+
+    def to_text(self) -> str:
+        """The tree as text: a header, then each node's parent and label on a line of its own.
+
+        >>> print(LabelTree.from_nested([[0, 1], 2]).to_text(), end="")
+        ramify-label-tree 1 nodes 5 labels 3
+        -1 -1
+        0 -1
+        0 2
+        1 0
+        1 1
+        """
+        return text_format.format_tree(self.parent, self.label, self.n_labels)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> LabelTree:
+        """Read a tree from a text file; errors name the file and the line."""
+        return cls(*text_format.parse_tree(Path(path).read_text(encoding="utf-8"), str(path)))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the tree to a text file that :meth:`load` reads."""
+        Path(path).write_text(self.to_text(), encoding="utf-8", newline="\n")
+
+    def render(
+        self,
+        label_names: Sequence[str] | Mapping[int, str] | None = None,
+        max_depth: int | None = None,
+        max_children: int = 12,
+    ) -> str:
+        """The tree as indented text, with label counts at inner nodes and names at leaves.
+
+        >>> print(LabelTree.from_nested([[0, 1, 2], 3]).render(max_children=1))
+        root: 4 labels
+        ├─ node 1: 3 labels
+        │  ├─ 0
+        │  └─ … 2 more children, 2 labels
+        └─ … 1 more child, 1 label
+        """
+        return render_tree(self, label_names, max_depth, max_children)
+
+    # ---- Python's own protocols
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LabelTree):
+            return NotImplemented
+        return (
+            self.n_labels == other.n_labels
+            and np.array_equal(self.parent, other.parent)
+            and np.array_equal(self.label, other.label)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.n_labels, self.parent.tobytes(), self.label.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"LabelTree({self.n_labels} labels, {self.n_nodes} nodes, height {self.height})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LabelTree, (self.parent, self.label, self.n_labels)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a LabelTree cannot be changed ({name}); build another one")
+
+    def _set(self, **attributes: object) -> None:
+        self.__dict__.update(attributes)
+
+    def _checked_node(self, node: int) -> int:
+        if not 0 <= node < self.n_nodes:
+            raise ValueError(f"node must lie between 0 and {self.n_nodes - 1}, got {node}")
+        return int(node)
+
+    def _leaf(self, label: int) -> int:
+        if not 0 <= label < self.n_labels:
+            raise ValueError(f"label must lie between 0 and {self.n_labels - 1}, got {label}")
+        leaf = int(self.leaf_of[label])
+        if leaf < 0:
+            raise ValueError(f"label {label} has no leaf in this tree")
+        return leaf
+
+
+def _node_array(values: ArrayLike, name: str) -> Int32Array:
+    array = np.asarray(values)
+    if array.ndim != 1 or len(array) == 0 or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name} must be a non-empty 1-D array of integers, got shape {array.shape} and dtype {array.dtype}"
+        )
+    if array.min() < -1 or array.max() > np.iinfo(np.int32).max:
+        node = int(np.flatnonzero((array < -1) | (array > np.iinfo(np.int32).max))[0])
+        raise ValueError(f"{name}[{node}] is {array[node]}: use -1 for none, or a number from 0 to 2147483647")
+    return array.astype(np.int32)  # a copy: nobody else may change it
+
+
+def _breadth_first_order(parent: Int32Array) -> Int32Array | None:
+    """The given numbers of the nodes in breadth-first order; None when they are in that order already."""
+    n_nodes = len(parent)
+    if parent.max() >= n_nodes:
+        node = int(np.argmax(parent >= n_nodes))
+        raise ValueError(f"parent[{node}] is {parent[node]}, but there are only {n_nodes} nodes")
+    roots = np.flatnonzero(parent == -1)
+    if len(roots) == 0:
+        raise ValueError("no node has parent -1: a tree needs one root, and these nodes form a cycle")
+    if len(roots) > 1:
+        raise ValueError(
+            f"nodes {roots[0]} and {roots[1]} both have parent -1: a tree has one root, found {len(roots)}"
+        )
+    if bool(np.all(parent[1:] >= parent[:-1])) and bool(np.all(parent < np.arange(n_nodes))):
+        return None
+    order = _core.breadth_first(parent, int(roots[0]))
+    if len(order) < n_nodes:
+        reached = np.zeros(n_nodes, dtype=bool)
+        reached[order] = True
+        raise ValueError(f"node {int(np.argmin(reached))} cannot be reached from the root: its parents form a cycle")
+    return order
+
+
+def _check_leaves_carry_labels(n_children: Int32Array, label: Int32Array, original: Int32Array) -> None:
+    bare = (n_children == 0) & (label < 0)
+    if bare.any():
+        raise ValueError(f"node {original[np.argmax(bare)]} has neither children nor a label; give it one or drop it")
+    both = (n_children > 0) & (label >= 0)
+    if both.any():
+        node = int(np.argmax(both))
+        raise ValueError(
+            f"node {original[node]} has label {label[node]} and children; only leaves carry labels, "
+            "so give the label a leaf of its own below the node"
+        )
+
+
+def _checked_n_labels(n_labels: int | None, label: Int32Array, original: Int32Array) -> int:
+    largest = int(label.max())
+    if n_labels is None:
+        return largest + 1
+    if isinstance(n_labels, bool) or not isinstance(n_labels, int | np.integer) or n_labels < 1:
+        raise ValueError(f"n_labels must be an integer of at least 1, got {n_labels!r}")
+    if largest >= n_labels:
+        raise ValueError(f"node {original[label.argmax()]} has label {largest}, but n_labels is {n_labels}")
+    return int(n_labels)
+
+
+def _check_labels_are_unique(leaf_of: Int32Array, label: Int32Array, leaves: Int32Array, original: Int32Array) -> None:
+    overwritten = leaf_of[label[leaves]] != leaves
+    if overwritten.any():
+        node = leaves[np.argmax(overwritten)]
+        twin = leaf_of[label[node]]
+        raise ValueError(
+            f"label {label[node]} is at two leaves, nodes {original[node]} and {original[twin]}; a label has one leaf"
+        )
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    array.flags.writeable = False
+    return array

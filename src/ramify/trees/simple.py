@@ -1,0 +1,63 @@
+"""Trees that look at neither features nor frequencies: complete, random and one-level."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from ramify.data.labels import label_indicator
+from ramify.trees.label_tree import LabelTree
+from ramify.trees.splitting import Positions, check_at_least, even_cuts, from_splits
+
+
+def complete_tree(X: Any, Y: Any, *, arity: int = 2, max_leaf: int = 1, random_state: Any = None) -> LabelTree:
+    """Labels in column order below nodes of the given arity, as even as can be.
+
+    X and random_state are not used. Paper: online PLT, section 3 (complete trees).
+
+    >>> complete_tree(None, np.arange(5)).to_nested()
+    [[0, 1], [2, [3, 4]]]
+    """
+    return _evenly_split(np.arange(_n_columns(Y)), arity, max_leaf)
+
+
+def random_tree(X: Any, Y: Any, *, arity: int = 2, max_leaf: int = 1, random_state: Any = None) -> LabelTree:
+    """A complete tree with the labels in random order. X is not used.
+
+    >>> sorted(random_tree(None, np.arange(5), random_state=0).label)[-5:] == [0, 1, 2, 3, 4]
+    True
+    """
+    return _evenly_split(check_random_state(random_state).permutation(_n_columns(Y)), arity, max_leaf)
+
+
+def one_level_tree(X: Any, Y: Any, *, max_leaf: int | None = None, random_state: Any = None) -> LabelTree:
+    """All labels right below the root, which makes a label tree the same as one-against-all.
+
+    X, max_leaf and random_state are not used: the root has as many leaves as there are labels.
+
+    >>> one_level_tree(None, np.arange(3)).to_nested()
+    [0, 1, 2]
+    """
+    n_labels = _n_columns(Y)
+    if n_labels == 1:
+        return LabelTree([-1], [0])
+    return LabelTree(np.append(-1, np.zeros(n_labels, dtype=np.int32)), np.arange(-1, n_labels))
+
+
+def _n_columns(Y: Any) -> int:
+    n_labels: int = label_indicator(Y).shape[1]
+    if n_labels == 0:
+        raise ValueError("Y has no columns; a tree needs at least one label")
+    return n_labels
+
+
+def _evenly_split(order: NDArray[np.int64], arity: int, max_leaf: int) -> LabelTree:
+    check_at_least("arity", arity, 2)
+
+    def split(_: NDArray[np.int32], starts: Positions, stops: Positions) -> Positions:
+        return even_cuts(starts, stops, arity)
+
+    return from_splits(order, split, max_leaf=max_leaf)

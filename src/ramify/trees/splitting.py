@@ -1,0 +1,89 @@
+"""The recursion that the divisive builders share, on whole levels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ramify.trees.label_tree import LabelTree
+
+Positions = NDArray[np.int64]
+#: Called once a level as ``split(order, starts, stops)`` for the parts ``order[start:stop]`` that are too large.
+#: May reorder ``order`` inside the parts; answers where to cut: rising positions, at least one inside every part.
+Split = Callable[[NDArray[np.int32], Positions, Positions], Positions]
+
+
+def from_splits(order: ArrayLike, split: Split, *, max_leaf: int) -> LabelTree:
+    """Split the labels, and again every part with more than `max_leaf` of them; what remains becomes leaves.
+
+    A part of one label is a leaf; a larger part that need not be split is a pre-leaf node. Works a level at a time, so
+    that a split sees all parts of a level at once and depth costs no recursion.
+
+    >>> halves = lambda order, starts, stops: (starts + stops) // 2
+    >>> from_splits([0, 1, 2, 3, 4], halves, max_leaf=2).to_nested()
+    [[0, 1], [2, [3, 4]]]
+    """
+    check_at_least("max_leaf", max_leaf, 1)
+    order = np.array(order, dtype=np.int32)
+    starts, stops = np.array([0]), np.array([len(order)])
+    parent, label, n_nodes = [np.array([-1])], [_label_of_parts(order, starts, stops)], 1
+    while len(starts):
+        sizes = stops - starts
+        node = n_nodes - len(starts) + np.arange(len(starts))
+
+        pre_leaf = (sizes > 1) & (sizes <= max_leaf)
+        leaves = _concatenated_ranges(starts[pre_leaf], sizes[pre_leaf])
+        parent.append(np.repeat(node[pre_leaf], sizes[pre_leaf]))
+        label.append(order[leaves])
+
+        large = sizes > max_leaf
+        starts, stops, node = starts[large], stops[large], node[large]
+        if len(starts):
+            cuts = _checked_cuts(split(order, starts, stops), starts, stops)
+            owner = np.sort(np.concatenate((np.arange(len(starts)), np.searchsorted(starts, cuts, side="right") - 1)))
+            stops = np.sort(np.concatenate((stops, cuts)))
+            starts = np.sort(np.concatenate((starts, cuts)))
+            parent.append(node[owner])
+            label.append(_label_of_parts(order, starts, stops))
+        n_nodes += len(leaves) + len(starts)
+    return LabelTree(np.concatenate(parent), np.concatenate(label), n_labels=len(order))
+
+
+def even_cuts(starts: Positions, stops: Positions, arity: int) -> Positions:
+    """Cuts that divide every part into `arity` parts whose sizes differ by at most one; fewer where labels run out.
+
+    >>> even_cuts(np.array([0, 10]), np.array([7, 12]), arity=3)
+    array([ 2,  4, 11])
+    """
+    sizes = stops - starts
+    n_parts = np.minimum(arity, sizes)
+    place = _concatenated_ranges(np.ones_like(starts), n_parts - 1)  # 1, 2, … below n_parts, for every part
+    cuts: Positions = place * np.repeat(sizes, n_parts - 1) // np.repeat(n_parts, n_parts - 1)
+    return cuts + np.repeat(starts, n_parts - 1)
+
+
+def check_at_least(name: str, value: object, lowest: int) -> None:
+    """Refuse a parameter that is not an integer or is too small."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < lowest:
+        raise ValueError(f"{name} must be an integer of at least {lowest}, got {value!r}")
+
+
+def _label_of_parts(order: NDArray[np.int32], starts: Positions, stops: Positions) -> NDArray[np.int32]:
+    return np.where(stops - starts == 1, order[starts], np.int32(-1))
+
+
+def _checked_cuts(cuts: Positions, starts: Positions, stops: Positions) -> Positions:
+    # A part that is never cut would be handed to the split for ever.
+    inside = np.searchsorted(cuts, stops) - np.searchsorted(cuts, starts, side="right")
+    if (np.diff(cuts) <= 0).any() or (inside < 1).any() or inside.sum() != len(cuts):
+        raise ValueError("a split must answer rising positions, at least one strictly inside every part")
+    return cuts
+
+
+def _concatenated_ranges(starts: Positions, sizes: Positions) -> Positions:
+    """start, start + 1, … for every start, as many as its size says, one after another."""
+    ends = np.cumsum(sizes)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total) + np.repeat(starts - ends + sizes, sizes)
