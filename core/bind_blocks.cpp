@@ -1,5 +1,333 @@
+/// Python's view of batch training and of the trained label tree.
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <limits>
+#include <optional>
+
+#include "arrays.hpp"
+#include "parallel.hpp"
+#include "train_blocks.hpp"
+#include "tree_search.hpp"
 
 namespace nb = nanobind;
+using namespace nb::literals;
+using namespace ramify;
 
-void bind_blocks(nb::module_& m) { (void)m; }
+namespace {
+
+using Ints = Input<std::int32_t>;
+using Longs = Input<std::int64_t>;
+using Floats = Input<float>;
+
+TreeView tree_view(const Ints& parent, const Ints& first_child, const Ints& n_children, const Ints& label, std::int64_t n_labels) {
+    TreeView tree{view(parent), view(first_child), view(n_children), view(label)};
+    tree.validate(n_labels);
+    return tree;
+}
+
+nb::dict train_blocks(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices,
+                      const Ints& parent, const Ints& first_child, const Ints& n_children, const Ints& label, std::int64_t n_labels,
+                      const std::optional<Floats>& sample_weight, const TrainSettings& settings, Progress* progress) {
+    const CsrView X = checked_csr(x_indptr, x_indices, x_data, settings.features.n_features, "X");
+    check_csr(view(y_indptr), view(y_indices), n_labels, "Y");
+    if (y_indptr.size() != x_indptr.size()) throw nb::value_error("X and Y differ in their number of rows");
+    const TreeView tree = tree_view(parent, first_child, n_children, label, n_labels);
+    std::span<const float> weight;
+    if (sample_weight) {
+        weight = view(*sample_weight);
+        if (weight.size() + 1 != X.indptr.size()) throw nb::value_error("sample_weight and X differ in length");
+    }
+    std::vector<std::int32_t> leaf_of(n_labels, -1);
+    for (int v = 0; v < tree.n_nodes(); ++v)
+        if (tree.is_leaf(v)) leaf_of[tree.label[v]] = v;
+    for (std::int32_t j : view(y_indices))
+        if (leaf_of[j] < 0) throw nb::value_error(("label " + std::to_string(j) + " has no leaf in the tree").c_str());
+
+    BlockStorage storage;
+    std::optional<ScoreHistogram> histogram;
+    std::size_t n_levels = 0;
+    {
+        nb::gil_scoped_release release;
+        const PreparedRows rows(X, settings.features);
+        const NodeRows node_rows(tree, view(y_indptr), view(y_indices), leaf_of);
+        BlockTrainer trainer(rows, tree, node_rows, weight, settings, progress);
+        n_levels = trainer.n_levels();
+        histogram.emplace(static_cast<int>(n_levels));
+        for (Panel& panel : trainer.train(*histogram)) {
+            append_panel(storage, panel, settings.features.n_columns());
+            panel = Panel{};  // its memory is needed for the arrays
+        }
+    }
+    nb::dict arrays;
+    const std::size_t n_panels = storage.panels.size() / panel_fields;
+    arrays["panels"] = to_numpy(std::move(storage.panels), {n_panels, static_cast<std::size_t>(panel_fields)});
+    arrays["column_child"] = to_numpy(std::move(storage.column_child));
+    arrays["column_scale"] = to_numpy(std::move(storage.column_scale));
+    arrays["row_group"] = to_numpy(std::move(storage.row_group));
+    arrays["group_id"] = to_numpy(std::move(storage.group_id));
+    arrays["group_weight"] = to_numpy(std::move(storage.group_weight));
+    arrays["bitmap"] = to_numpy(std::move(storage.bitmap));
+    arrays["rank"] = to_numpy(std::move(storage.rank));
+    arrays["bucket"] = to_numpy(std::move(storage.bucket));
+    arrays["key"] = to_numpy(std::move(storage.key));
+    nb::dict answer;
+    answer["blocks"] = arrays;
+    answer["held_out_positive"] = to_numpy(std::move(histogram->positive), {n_levels, std::size_t{ScoreHistogram::n_bins}});
+    answer["held_out_negative"] = to_numpy(std::move(histogram->negative), {n_levels, std::size_t{ScoreHistogram::n_bins}});
+    return answer;
+}
+
+/// A trained label tree. Keeps the numpy arrays alive that it reads, memory-mapped ones too.
+class BoundModel {
+public:
+    BoundModel(const nb::dict& arrays, const Ints& parent, const Ints& first_child, const Ints& n_children, const Ints& label, std::int64_t n_labels,
+               const FeatureSettings& features, const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>& link, float link_low,
+               float link_step, bool one_of)
+        : n_labels_(n_labels) {
+        model_.tree = tree_view(parent, first_child, n_children, label, n_labels);
+        for (const Ints* a : {&parent, &first_child, &n_children, &label}) keep_.append(*a);
+        FrozenBlocks& b = model_.blocks;
+        b.panels = take<std::int64_t, 2>(arrays, "panels");
+        b.column_child = take<std::int32_t>(arrays, "column_child");
+        b.column_scale = take<float>(arrays, "column_scale");
+        b.row_group = take<std::uint32_t>(arrays, "row_group");
+        b.group_id = take<std::uint8_t>(arrays, "group_id");
+        b.group_weight = take<std::int8_t>(arrays, "group_weight");
+        b.bitmap = take<std::uint64_t>(arrays, "bitmap");
+        b.rank = take<std::uint32_t>(arrays, "rank");
+        b.bucket = take<std::uint32_t>(arrays, "bucket");
+        b.key = take<std::uint32_t>(arrays, "key");
+        model_.features = features;
+        if (link.shape(0) > 0) {
+            if (link.shape(1) < 2 || !(link_step > 0)) throw nb::value_error("a link map needs at least two knots");
+            model_.link = {link.data(), link.size()};
+            model_.n_levels = static_cast<std::int64_t>(link.shape(0));
+            model_.n_knots = static_cast<int>(link.shape(1));
+            model_.link_low = link_low;
+            model_.link_step = link_step;
+            keep_.append(link);
+        }
+        model_.one_of = one_of;
+        model_.attach();
+    }
+
+    nb::tuple search(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::int64_t> top_k, float threshold,
+                     const std::optional<Floats>& node_threshold, std::int64_t beam, int n_threads) const {
+        const CsrView X = checked_csr(indptr, indices, data, model_.features.n_features, "X");
+        SearchSettings settings;
+        if (top_k) settings.top_k = *top_k;
+        settings.threshold = threshold;
+        settings.beam = beam;
+        if (node_threshold) {
+            settings.node_threshold = view(*node_threshold);
+            if (settings.node_threshold.size() != model_.tree.parent.size()) throw nb::value_error("node_threshold needs a value for each node");
+        }
+        const std::int64_t n = X.n_rows();
+        std::vector<std::int64_t> out_indptr(n + 1, 0);
+        std::vector<std::int32_t> out_label;
+        std::vector<float> out_probability;
+        std::int64_t n_blocks = 0;
+        {
+            nb::gil_scoped_release release;
+            constexpr std::int64_t chunk = 128;
+            const auto n_chunks = static_cast<std::size_t>((n + chunk - 1) / chunk);
+            std::vector<std::vector<Found>> answers(n_chunks);
+            std::vector<SearchScratch> scratch(std::max(1, n_threads));
+            parallel_for(n_chunks, n_threads, [&](std::size_t task, int worker) {
+                SearchScratch& s = scratch[worker];
+                for (std::int64_t i = static_cast<std::int64_t>(task) * chunk; i < std::min(n, static_cast<std::int64_t>(task + 1) * chunk); ++i) {
+                    prepare(X, i, s);
+                    model_.search(s.x, settings, s);
+                    std::ranges::sort(s.found, {}, &Found::label);
+                    answers[task].insert(answers[task].end(), s.found.begin(), s.found.end());
+                    out_indptr[i + 1] = static_cast<std::int64_t>(s.found.size());
+                }
+            });
+            for (std::int64_t i = 0; i < n; ++i) out_indptr[i + 1] += out_indptr[i];
+            out_label.reserve(out_indptr.back());
+            out_probability.reserve(out_indptr.back());
+            for (auto& answer : answers) {
+                for (const Found& f : answer) {
+                    out_label.push_back(f.label);
+                    out_probability.push_back(f.probability);
+                }
+                std::vector<Found>().swap(answer);
+            }
+            for (const SearchScratch& s : scratch) n_blocks += s.n_scored_blocks;
+        }
+        return nb::make_tuple(to_numpy(std::move(out_indptr)), to_numpy(std::move(out_label)), to_numpy(std::move(out_probability)), n_blocks);
+    }
+
+    /// One row, answered best first, with as little ado as possible.
+    std::vector<std::pair<std::int32_t, float>> search_row(const Ints& indices, const Floats& values, std::int64_t top_k, float threshold) {
+        const std::span<const std::int32_t> columns = view(indices);
+        if (columns.size() != values.size()) throw nb::value_error("indices and values differ in length");
+        for (std::int32_t j : columns)
+            if (j < 0 || j >= model_.features.n_features) throw nb::value_error("a feature number is outside the model's features");
+        thread_local SearchScratch s;
+        s.x.clear();
+        model_.features.append(columns, view(values), s.x);
+        SearchSettings settings;
+        settings.top_k = top_k;
+        settings.threshold = threshold;
+        model_.search(s.x, settings, s);
+        std::vector<std::pair<std::int32_t, float>> answer;
+        answer.reserve(s.found.size());
+        for (const Found& f : s.found) answer.emplace_back(f.label, f.probability);
+        return answer;
+    }
+
+    /// Probabilities of named labels: those of row i are labels[label_indptr[i] .. label_indptr[i + 1]].
+    auto named(const Longs& indptr, const Ints& indices, const Floats& data, const Longs& label_indptr, const Ints& labels, int n_threads) const {
+        const CsrView X = checked_csr(indptr, indices, data, model_.features.n_features, "X");
+        check_csr(view(label_indptr), view(labels), n_labels_, "labels");
+        if (label_indptr.size() != indptr.size()) throw nb::value_error("X and the named labels differ in their number of rows");
+        std::vector<float> probability(labels.size());
+        {
+            nb::gil_scoped_release release;
+            std::vector<std::int32_t> leaf_of(n_labels_, -1), leaves(labels.size());
+            for (int v = 0; v < model_.tree.n_nodes(); ++v)
+                if (model_.tree.is_leaf(v)) leaf_of[model_.tree.label[v]] = v;
+            for (std::size_t k = 0; k < leaves.size(); ++k) leaves[k] = leaf_of[labels.data()[k]];
+            constexpr std::int64_t chunk = 128;
+            const std::int64_t n = X.n_rows();
+            std::vector<SearchScratch> scratch(std::max(1, n_threads));
+            parallel_for(static_cast<std::size_t>((n + chunk - 1) / chunk), n_threads, [&](std::size_t task, int worker) {
+                SearchScratch& s = scratch[worker];
+                for (std::int64_t i = static_cast<std::int64_t>(task) * chunk; i < std::min(n, static_cast<std::int64_t>(task + 1) * chunk); ++i) {
+                    prepare(X, i, s);
+                    const std::int64_t a = label_indptr.data()[i], b = label_indptr.data()[i + 1];
+                    model_.named(s.x, std::span(leaves).subspan(a, b - a), s, probability.data() + a);
+                }
+            });
+        }
+        return to_numpy(std::move(probability));
+    }
+
+    /// Why a label: for each node on the path, its conditional probability and what each feature of x added to its score.
+    nb::list explain(const Ints& indices, const Floats& values, std::int32_t label) const {
+        std::vector<Entry> x;
+        for (std::int32_t j : view(indices))
+            if (j < 0 || j >= model_.features.n_features) throw nb::value_error("a feature number is outside the model's features");
+        if (indices.size() != values.size()) throw nb::value_error("indices and values differ in length");
+        model_.features.append(view(indices), view(values), x);
+        std::int32_t leaf = -1;
+        for (int v = 0; v < model_.tree.n_nodes(); ++v)
+            if (model_.tree.label[v] == label) leaf = v;
+        if (label < 0 || leaf < 0) throw nb::value_error("this label has no leaf in the tree");
+        std::vector<std::pair<int, int>> path;  // (block, child)
+        for (std::int32_t v = leaf; v > 0; v = model_.tree.parent[v]) path.emplace_back(model_.tree.parent[v], v);
+        path.emplace_back(model_.gate(), 0);
+        nb::list answer;
+        ScoreScratch scratch;
+        for (auto it = path.rbegin(); it != path.rend(); ++it) {
+            const auto [block, child] = *it;
+            if (block == model_.gate() && !model_.blocks.has(block)) continue;
+            const std::int32_t position = block == model_.gate() ? 0 : child - model_.tree.first_child[block];
+            float probability = 0;
+            if (model_.blocks.has(block)) {
+                model_.conditional(block, x, scratch);
+                for (std::size_t c = 0; c < scratch.child.size(); ++c)
+                    if (scratch.child[c] == position) probability = scratch.score[c];
+            }
+            std::vector<std::int32_t> feature;
+            std::vector<float> contribution;
+            for (int i = model_.blocks.panel_begin[block]; i < model_.blocks.panel_begin[block + 1]; ++i) {
+                const PanelRecord& p = model_.blocks.panel(i);
+                for (int c = 0; c < p.n_columns; ++c) {
+                    if (model_.blocks.column_child[p.first_column + c] != position) continue;
+                    for (const Entry& e : x) {
+                        const std::int64_t row = model_.blocks.find_row(p, e.feature);
+                        const float w = row < 0 ? 0.0f : model_.blocks.weight(p, row, c);
+                        if (w == 0.0f) continue;
+                        feature.push_back(static_cast<std::int32_t>(e.feature));
+                        contribution.push_back(w * e.value);
+                    }
+                }
+            }
+            answer.append(nb::make_tuple(child, probability, to_numpy(std::move(feature)), to_numpy(std::move(contribution))));
+        }
+        return answer;
+    }
+
+private:
+    template <class T, int Dimensions = 1>
+    std::span<const T> take(const nb::dict& arrays, const char* name) {
+        if (!arrays.contains(name)) throw nb::value_error((std::string("the model has no array named ") + name).c_str());
+        nb::ndarray<const T, nb::ndim<Dimensions>, nb::c_contig, nb::device::cpu> array;
+        if (!nb::try_cast(arrays[name], array)) throw nb::value_error((std::string("the model's array ") + name + " has a wrong type or shape").c_str());
+        keep_.append(arrays[name]);
+        return {array.data(), array.size()};
+    }
+
+    void prepare(const CsrView& X, std::int64_t i, SearchScratch& s) const {
+        const auto from = static_cast<std::size_t>(X.indptr[i]), length = static_cast<std::size_t>(X.indptr[i + 1]) - from;
+        s.x.clear();
+        model_.features.append(X.indices.subspan(from, length), X.data.subspan(from, length), s.x);
+    }
+
+    LabelTreeModel model_;
+    std::int64_t n_labels_;
+    nb::list keep_;
+};
+
+}  // namespace
+
+void bind_blocks(nb::module_& m) {
+    nb::class_<FeatureSettings>(m, "FeatureSettings", "How a row of X is prepared: unit length, a bias feature.")
+        .def(
+            "__init__",
+            [](FeatureSettings* self, std::int64_t n_features, bool normalize, float bias) {
+                if (n_features < 0 || n_features >= std::numeric_limits<std::int32_t>::max()) throw nb::value_error("n_features is out of range");
+                new (self) FeatureSettings{n_features, normalize, bias};
+            },
+            "n_features"_a, "normalize"_a, "bias"_a)
+        .def_ro("n_features", &FeatureSettings::n_features)
+        .def_ro("normalize", &FeatureSettings::normalize)
+        .def_ro("bias", &FeatureSettings::bias);
+
+    nb::class_<TrainSettings>(m, "TrainSettings", "How the children of a node are solved.")
+        .def(
+            "__init__",
+            [](TrainSettings* self, const FeatureSettings& features, const std::string& loss, float C, float positive_weight, int max_epochs, float eps,
+               float prune, double held_out, std::uint64_t seed, int n_threads) {
+                if (loss != "squared_hinge" && loss != "logistic") throw nb::value_error("loss must be 'squared_hinge' or 'logistic'");
+                auto* s = new (self) TrainSettings;
+                s->solver.loss = loss == "logistic" ? Loss::logistic : Loss::squared_hinge;
+                s->solver.C = C;
+                s->solver.positive_weight = positive_weight;
+                s->solver.max_epochs = max_epochs;
+                s->solver.eps = eps;
+                s->solver.prune = prune;
+                s->features = features;
+                s->held_out = held_out;
+                s->seed = seed;
+                s->n_threads = n_threads;
+            },
+            "features"_a, nb::kw_only(), "loss"_a, "C"_a, "positive_weight"_a, "max_epochs"_a, "eps"_a, "prune"_a, "held_out"_a, "seed"_a, "n_threads"_a);
+
+    m.attr("HISTOGRAM_LOW") = ScoreHistogram::low;
+    m.attr("HISTOGRAM_WIDTH") = ScoreHistogram::width;
+
+    m.def("train_blocks", &train_blocks, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "parent"_a, "first_child"_a, "n_children"_a,
+          "label"_a, "n_labels"_a, "sample_weight"_a.none(), "settings"_a, "progress"_a.none() = nb::none(),
+          "Train the blocks of a label tree; returns their arrays and the held-out scores for calibration.");
+
+    nb::class_<BoundModel>(m, "LabelTreeModel", "A trained label tree over (memory-mapped) arrays, and its searches.")
+        .def(nb::init<const nb::dict&, const Ints&, const Ints&, const Ints&, const Ints&, std::int64_t, const FeatureSettings&,
+                      const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>&, float, float, bool>(),
+             "blocks"_a, "parent"_a, "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a, "features"_a, "link"_a, "link_low"_a, "link_step"_a, "one_of"_a)
+        .def("search", &BoundModel::search, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a, "node_threshold"_a.none(), "beam"_a,
+             "n_threads"_a, "CSR parts of the answer, rows sorted by label, and the number of blocks scored.")
+        .def("search_row", &BoundModel::search_row, "indices"_a, "values"_a, "top_k"_a, "threshold"_a, "One row: (label, probability) pairs, best first.")
+        .def("named", &BoundModel::named, "indptr"_a, "indices"_a, "data"_a, "label_indptr"_a, "labels"_a, "n_threads"_a,
+             "Probabilities of the labels named for each row.")
+        .def("explain", &BoundModel::explain, "indices"_a, "values"_a, "label"_a,
+             "For each node on the label's path: node, conditional probability, features and what each added to the score.");
+}

@@ -1,10 +1,73 @@
 /// The loops that are worth vector instructions, compiled once per instruction set and chosen at run time.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+
 namespace ramify {
+
+/// One non-zero of a row: feature number and value.
+struct Entry {
+    std::uint32_t feature;
+    float value;
+};
+
+enum class Loss : int { squared_hinge = 0, logistic = 1 };
+
+struct SolverSettings {
+    Loss loss = Loss::squared_hinge;
+    float C = 1.0f;                ///< cost of a training error against the L2 norm of the weights
+    float positive_weight = 1.0f;  ///< multiplies C for positive examples
+    int max_epochs = 5;
+    float last_step = 0.6f;   ///< the last epoch takes damped steps, which averages the noise of the row order away
+    float eps = 0.01f;        ///< dual steps smaller than this are not taken; an epoch without any ends the work
+    float prune = 0.1f;       ///< weights of at most this size are dropped
+};
+
+/// The widest tile: siblings solved together, so that their weights and accumulators stay close.
+inline constexpr int max_tile_columns = 32;
+
+/// Binary problems of some siblings on the same rows: dual coordinate descent, all columns of a row at once.
+struct TileProblem {
+    int n_rows;
+    int n_columns;                  ///< at most max_tile_columns; padded to `stride` floats a feature
+    int stride;                     ///< multiple of the kernels' lanes
+    const Entry* const* rows;       ///< the rows' non-zeros
+    const int* row_length;
+    const float* squared_norm;      ///< of each row
+    const float* row_weight;        ///< importance of each row, or null
+    const std::uint32_t* positive;  ///< bit c: column c is positive for this row
+    float* weights;                 ///< [n_features][stride], zero on entry
+    float* dual;                    ///< [n_rows][stride], zero on entry
+    std::uint8_t* active;           ///< scratch, n_rows: the groups of columns that are not shrunk away
+    int* order;                     ///< scratch, n_rows
+    int first_epoch = 0;            ///< a problem may be solved some epochs at a time, on the same arrays
+    int end_epoch = 0;
+    std::uint64_t seed = 0;
+};
+
+/// Eight neighbouring columns of a frozen panel; see frozen_blocks.hpp.
+inline constexpr int group_columns = 8;
+
+/// A logit map, piecewise linear on a uniform grid of scores and linear beyond it; n_knots = 0 is the identity.
+struct LinkMap {
+    const float* logits = nullptr;
+    int n_knots = 0;
+    float low = 0.0f;
+    float step = 1.0f;
+};
 
 struct Kernels {
     const char* name;
+    int lanes;  ///< a tile's stride is a multiple of this
+    void (*solve_tile)(const TileProblem&, const SolverSettings&);
+    /// sums[8 * group_id + c] += value * group_weight[8 * group + c] for the groups of each matched row.
+    void (*add_groups)(const std::uint32_t* row, const float* value, int n_matches, const std::uint32_t* row_group,
+                       const std::uint8_t* group_id, const std::int8_t* group_weight, float* sums);
+    /// sums[c] * scale[c], mapped to logits; n is rounded up to a multiple of 8 inside both arrays.
+    void (*to_logits)(float* sums, const float* scale, int n, LinkMap map);
+    /// p[c] = 1 / (1 + exp(-logit[c])), in place; n rounded up to a multiple of 8.
+    void (*to_probabilities)(float* logits, int n);
 };
 
 extern const Kernels kernels_baseline;

@@ -1,2 +1,4 @@
-#include "kernels.hpp"
-namespace ramify { const Kernels kernels_avx2{"avx2"}; }
+#define RAMIFY_KERNELS kernels_avx2
+#define RAMIFY_KERNELS_NAME "avx2"
+#define RAMIFY_LANES 8
+#include "kernels.inl"

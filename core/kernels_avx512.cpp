@@ -1,2 +1,4 @@
-#include "kernels.hpp"
-namespace ramify { const Kernels kernels_avx512{"avx512"}; }
+#define RAMIFY_KERNELS kernels_avx512
+#define RAMIFY_KERNELS_NAME "avx512"
+#define RAMIFY_LANES 8
+#include "kernels.inl"

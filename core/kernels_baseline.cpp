@@ -1,3 +1,4 @@
-#include "kernels.hpp"
-namespace ramify { const Kernels kernels_baseline{"baseline"}; }
-namespace ramify { const Kernels& kernels() { return kernels_baseline; } }
+#define RAMIFY_KERNELS kernels_baseline
+#define RAMIFY_KERNELS_NAME "baseline"
+#define RAMIFY_LANES 8
+#include "kernels.inl"

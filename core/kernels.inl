@@ -1,0 +1,268 @@
+// The kernels, written once. Each kernels_<set>.cpp includes this with RAMIFY_KERNELS (the table's name) and
+// RAMIFY_LANES defined, compiled with that instruction set's flags.
+#include "kernels.hpp"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace ramify {
+namespace {
+
+constexpr int lanes = RAMIFY_LANES;
+
+#include "vector_math.inl"
+
+/// Small and fast random numbers (splitmix64), the same on every platform.
+struct Random {
+    std::uint64_t state;
+    std::uint32_t below(std::uint32_t n) {
+        std::uint64_t z = (state += 0x9e3779b97f4a7c15ull);
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+        return static_cast<std::uint32_t>(((z >> 32) * n) >> 32);
+    }
+};
+
+inline void prefetch(const void* p, std::size_t bytes) {
+    for (std::size_t o = 0; o < bytes; o += 64) __builtin_prefetch(static_cast<const char*>(p) + o);
+}
+
+/// scores[t] = x . weights of group t, for the groups whose bit is set in Mask.
+template <int Groups, int Mask>
+inline void tile_dot(const Entry* x, int n, const float* weights, vfloat* scores) {
+    constexpr int n_set = __builtin_popcount(Mask);
+    constexpr int unroll = n_set <= 2 ? 4 : 2;  // independent sums hide the latency of the additions
+    vfloat sum[unroll][Groups];
+    for (int u = 0; u < unroll; ++u)
+        for (int t = 0; t < Groups; ++t) sum[u][t] = vfloat{};
+    int k = 0;
+    for (; k + unroll <= n; k += unroll) {
+#pragma GCC unroll 8
+        for (int u = 0; u < unroll; ++u) {
+            const float* w = weights + static_cast<std::size_t>(x[k + u].feature) * (lanes * Groups);
+            const vfloat value = splat(x[k + u].value);
+#pragma GCC unroll 8
+            for (int t = 0; t < Groups; ++t)
+                if (Mask >> t & 1) sum[u][t] += value * load(w + t * lanes);
+        }
+    }
+    for (; k < n; ++k) {
+        const float* w = weights + static_cast<std::size_t>(x[k].feature) * (lanes * Groups);
+        const vfloat value = splat(x[k].value);
+#pragma GCC unroll 8
+        for (int t = 0; t < Groups; ++t)
+            if (Mask >> t & 1) sum[0][t] += value * load(w + t * lanes);
+    }
+    for (int t = 0; t < Groups; ++t)
+        if (Mask >> t & 1) {
+            scores[t] = sum[0][t];
+            for (int u = 1; u < unroll; ++u) scores[t] += sum[u][t];
+        }
+}
+
+/// weights of group t += x * step[t], for the groups whose bit is set in Mask.
+template <int Groups, int Mask>
+inline void tile_add(const Entry* x, int n, float* weights, const vfloat* step) {
+    vfloat s[Groups];
+    for (int t = 0; t < Groups; ++t) s[t] = step[t];
+#pragma GCC unroll 2
+    for (int k = 0; k < n; ++k) {
+        float* w = weights + static_cast<std::size_t>(x[k].feature) * (lanes * Groups);
+        const vfloat value = splat(x[k].value);
+#pragma GCC unroll 8
+        for (int t = 0; t < Groups; ++t)
+            if (Mask >> t & 1) store(w + t * lanes, load(w + t * lanes) + value * s[t]);
+    }
+}
+
+using DotFunction = void (*)(const Entry*, int, const float*, vfloat*);
+using AddFunction = void (*)(const Entry*, int, float*, const vfloat*);
+
+/// One compiled version per set of active groups, so that the loops have no branches.
+template <int Groups>
+struct MaskedTable {
+    DotFunction dot[1 << Groups];
+    AddFunction add[1 << Groups];
+    template <int Mask = 0>
+    constexpr void fill() {
+        dot[Mask] = tile_dot<Groups, Mask>;
+        add[Mask] = tile_add<Groups, Mask>;
+        if constexpr (Mask + 1 < (1 << Groups)) fill<Mask + 1>();
+    }
+    constexpr MaskedTable() : dot{}, add{} { fill(); }
+};
+
+/// One group's dual step. Squared hinge has it in closed form; `kept` tells whether the row can still move.
+inline vfloat hinge_step(vfloat y, vfloat score, vfloat dual, vfloat half_inverse_C, float squared_norm, float eta,
+                         vfloat& new_dual, bool& kept) {
+    const vfloat gradient = y * score - 1.0f + dual * half_inverse_C;
+    new_dual = maximum(dual - gradient * (eta / (squared_norm + half_inverse_C)), vfloat{});
+    kept = any((new_dual > 0.0f) | (gradient <= 0.1f));
+    return new_dual - dual;
+}
+
+/// Logistic loss: the new margin is the root of z = base + c * sigmoid(-z), found by Newton from a side where it is monotone.
+inline vfloat logistic_step(vfloat y, vfloat score, vfloat dual, vfloat C, float squared_norm, float eta, vfloat& new_dual) {
+    const vfloat c = C * squared_norm;
+    vfloat z = y * score;
+    const vfloat base = z - c * dual;
+    const vfloat at_zero = -base - 0.5f * c;
+    const vfloat at_z = z - base - c * sigmoid(-z);
+    const vint start_is_good = (at_zero * at_z > 0.0f) & (at_zero * z < 0.0f);
+    z = start_is_good ? z : vfloat{};
+    for (int i = 0; i < 3; ++i) {
+        const vfloat u = sigmoid(-z);
+        z = z - (z - base - c * u) / (1.0f + c * u * (1.0f - u));
+    }
+    new_dual = dual + eta * (sigmoid(-z) - dual);
+    return (new_dual - dual) * C;
+}
+
+template <int Groups>
+void solve_groups(const TileProblem& p, const SolverSettings& settings) {
+    constexpr int all_groups = (1 << Groups) - 1;
+    constexpr int stride = lanes * Groups;
+    static constexpr MaskedTable<Groups> table;
+    Random random{p.seed + static_cast<std::uint64_t>(p.first_epoch)};
+    if (p.first_epoch == 0)
+        for (int r = 0; r < p.n_rows; ++r) {
+            p.active[r] = all_groups;
+            p.order[r] = r;
+        }
+    const bool hinge = settings.loss == Loss::squared_hinge;
+    const vfloat eps = splat(settings.eps);
+    vfloat score[Groups], step[Groups];
+    for (int t = 0; t < Groups; ++t) score[t] = step[t] = vfloat{};
+
+    for (int epoch = p.first_epoch; epoch < p.end_epoch; ++epoch) {
+        // A fixed order is faster and converges badly: rows are reshuffled for every epoch.
+        for (int k = p.n_rows - 1; k > 0; --k) {
+            const int j = static_cast<int>(random.below(static_cast<std::uint32_t>(k + 1)));
+            const int held = p.order[k];
+            p.order[k] = p.order[j];
+            p.order[j] = held;
+        }
+        const float eta = epoch == settings.max_epochs - 1 ? settings.last_step : 1.0f;
+        bool moved = false;
+        for (int k = 0; k < p.n_rows; ++k) {
+            const int r = p.order[k];
+            if (k + 1 < p.n_rows) {
+                const int next = p.order[k + 1];
+                if (p.active[next]) {
+                    prefetch(p.rows[next], static_cast<std::size_t>(p.row_length[next]) * sizeof(Entry));
+                    prefetch(p.dual + static_cast<std::size_t>(next) * stride, stride * sizeof(float));
+                }
+            }
+            const int active = p.active[r] & all_groups;
+            if (!active) continue;
+            const Entry* x = p.rows[r];
+            const int n = p.row_length[r];
+            if (active == all_groups)
+                tile_dot<Groups, all_groups>(x, n, p.weights, score);
+            else
+                table.dot[active](x, n, p.weights, score);
+
+            float* dual = p.dual + static_cast<std::size_t>(r) * stride;
+            const float C = p.row_weight ? settings.C * p.row_weight[r] : settings.C;
+            const float squared_norm = p.squared_norm[r];
+            int changed = 0, still_active = active;
+            for (int t = 0; t < Groups; ++t) {
+                if (!(active >> t & 1)) continue;
+                const vfloat y = signs(p.positive[r] >> (lanes * t));
+                const vfloat a = load(dual + t * lanes);
+                const vfloat column_C = y > 0.0f ? splat(C * settings.positive_weight) : splat(C);
+                vfloat new_dual, d;
+                if (hinge) {
+                    bool kept;
+                    d = hinge_step(y, score[t], a, 0.5f / column_C, squared_norm, eta, new_dual, kept);
+                    if (!kept) still_active &= ~(1 << t);
+                } else {
+                    d = logistic_step(y, score[t], a, column_C, squared_norm, eta, new_dual);
+                }
+                if (any(absolute(d) > eps)) {
+                    changed |= 1 << t;
+                    store(dual + t * lanes, new_dual);
+                    step[t] = d * y;
+                }
+            }
+            p.active[r] = static_cast<std::uint8_t>(still_active);
+            if (!changed) continue;
+            moved = true;
+            if (changed == all_groups)
+                tile_add<Groups, all_groups>(x, n, p.weights, step);
+            else
+                table.add[changed](x, n, p.weights, step);
+        }
+        if (!moved) break;
+    }
+}
+
+void solve_tile(const TileProblem& p, const SolverSettings& settings) {
+    switch (p.stride / lanes) {
+        case 1: return solve_groups<1>(p, settings);
+        case 2: return solve_groups<2>(p, settings);
+#if RAMIFY_LANES == 8
+        case 3: return solve_groups<3>(p, settings);
+        case 4: return solve_groups<4>(p, settings);
+#endif
+    }
+}
+
+using vfloat8 = float __attribute__((vector_size(32)));
+using vint8 = signed char __attribute__((vector_size(8)));
+
+void add_groups(const std::uint32_t* row, const float* value, int n_matches, const std::uint32_t* row_group,
+                const std::uint8_t* group_id, const std::int8_t* group_weight, float* sums) {
+    constexpr int ahead = 8;
+    for (int k = 0; k < n_matches; ++k) {
+        if (k + ahead < n_matches) {
+            const std::uint32_t g = row_group[row[k + ahead]];
+            __builtin_prefetch(group_weight + static_cast<std::size_t>(g) * group_columns);
+            __builtin_prefetch(group_id + g);
+        }
+        const vfloat8 v = vfloat8{} + value[k];
+        const std::uint32_t end = row_group[row[k] + 1];
+        for (std::uint32_t g = row_group[row[k]]; g < end; ++g) {
+            vint8 w;
+            __builtin_memcpy(&w, group_weight + static_cast<std::size_t>(g) * group_columns, sizeof w);
+            float* target = sums + group_columns * group_id[g];
+            vfloat8 s;
+            __builtin_memcpy(&s, target, sizeof s);
+            s += v * __builtin_convertvector(w, vfloat8);
+            __builtin_memcpy(target, &s, sizeof s);
+        }
+    }
+}
+
+void to_logits(float* sums, const float* scale, int n, LinkMap map) {
+    if (map.n_knots == 0) {
+        for (int c = 0; c < n; ++c) sums[c] *= scale[c];
+        return;
+    }
+    const float per_step = 1.0f / map.step;
+    const int last = map.n_knots - 2;
+    for (int c = 0; c < n; ++c) {
+        const float at = (sums[c] * scale[c] - map.low) * per_step;
+        int knot = static_cast<int>(at < 0.0f ? 0.0f : (at > static_cast<float>(last) ? static_cast<float>(last) : at));
+        sums[c] = map.logits[knot] + (at - static_cast<float>(knot)) * (map.logits[knot + 1] - map.logits[knot]);
+    }
+}
+
+void to_probabilities(float* logits, int n) {
+    constexpr int step = lanes;
+    int c = 0;
+    for (; c + step <= n; c += step) store(logits + c, sigmoid(load(logits + c)));
+    if (c < n) {
+        float rest[lanes] = {};
+        for (int i = c; i < n; ++i) rest[i - c] = logits[i];
+        store(rest, sigmoid(load(rest)));
+        for (int i = c; i < n; ++i) logits[i] = rest[i - c];
+    }
+}
+
+}  // namespace
+
+const Kernels RAMIFY_KERNELS{RAMIFY_KERNELS_NAME, RAMIFY_LANES, solve_tile, add_groups, to_logits, to_probabilities};
+
+}  // namespace ramify
