@@ -1,24 +1,232 @@
-"""Labels in the one form that the library works with: a sparse 0/1 array."""
+"""Labels in, label columns out: what every model understands by Y."""
 
 from __future__ import annotations
 
+import difflib
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ramify.data.label_forms import Kind, indicator_of, read_indicator, read_labels
+from ramify.data.names import NameTable
 
 
-def label_indicator(Y: Any) -> sp.csr_array:
-    """A float32 csr_array of ones, a column per label, from a sparse or dense indicator or a 1-D array of classes."""
-    if not sp.issparse(Y):
+@dataclass(frozen=True)
+class EncodedLabels:
+    """Y as a sparse 0/1 array, with the names of its columns where they have any."""
+
+    indicator: sparse.csr_array
+    classes: NDArray[Any] | None
+    is_multiclass: bool
+
+
+def encode_labels(Y: Any) -> EncodedLabels:
+    """Read Y in any of its forms: 0/1 array, label collections, or one class a row.
+
+    >>> encoded = encode_labels([["Übelkeit", "Bein, links"], [], ["Bein, links"]])
+    >>> encoded.classes.tolist(), encoded.indicator.toarray().astype(int).tolist()
+    (['Übelkeit', 'Bein, links'], [[1, 1], [0, 0], [0, 1]])
+    >>> encode_labels(["b", "a", "b"]).classes.tolist()
+    ['a', 'b']
+    """
+    encoding = LabelEncoding()
+    indicator = encoding.extend(Y)
+    classes = None if encoding.kind == "indicator" else encoding.classes
+    return EncodedLabels(indicator, classes, encoding.is_multiclass)
+
+
+def label_indicator(Y: Any) -> sparse.csr_array:
+    """Y as a sparse 0/1 array; a 1-D integer array means label columns, one a row.
+
+    >>> labelindicator_of(np.array([2, 0])).toarray().astype(int).tolist()
+    [[0, 0, 1], [1, 0, 0]]
+    """
+    if not sparse.issparse(Y):
         Y = np.asarray(Y)
-        if Y.ndim == 1:
-            if Y.dtype.kind not in "iu" or len(Y) == 0 or Y.min() < 0:
-                raise ValueError("a 1-D Y must be a non-empty array of class numbers of at least 0")
-            shape = (len(Y), int(Y.max()) + 1)
-            return sp.csr_array((np.ones(len(Y), np.float32), Y, np.arange(len(Y) + 1)), shape=shape)
-    indicator = sp.csr_array(Y, dtype=np.float32, copy=True)
-    indicator.sum_duplicates()
-    indicator.eliminate_zeros()
-    indicator.data[:] = 1.0
-    return indicator
+        if Y.ndim == 1 and Y.dtype.kind in "iu":
+            if len(Y) and Y.min() < 0:
+                raise ValueError(f"label columns must not be negative, got {Y.min()} in row {int(np.argmin(Y))}")
+            return _one_per_row(Y.astype(np.int64), int(Y.max()) + 1 if len(Y) else 0)
+        if Y.ndim != 2:
+            raise ValueError(f"Y must be a 2-D array of 0 and 1 or a 1-D array of label columns, got shape {Y.shape}")
+    return read_indicator(Y)
+
+
+class LabelEncoding:
+    """Which label stands in which column; grows as labels appear.
+
+    >>> encoding = LabelEncoding()
+    >>> encoding.extend([["a"], ["b", "a"]]).shape, encoding.extend([["c"]]).shape
+    ((2, 2), (1, 3))
+    >>> encoding.columns(["c", "a"]).tolist(), encoding.names([1])
+    ([2, 0], ['b'])
+    """
+
+    def __init__(self) -> None:
+        self.kind: Kind | None = None
+        self.n_labels = 0
+        self._classes: NDArray[Any] | None = None
+        self._names: list[Any] | None = None
+        self._table: NameTable | None = None
+        self._index: dict[Any, int] | None = None
+
+    @classmethod
+    def of_columns(cls, n_labels: int) -> LabelEncoding:
+        """Columns that have no name but their number."""
+        encoding = cls()
+        encoding.kind, encoding.n_labels = "indicator", int(n_labels)
+        return encoding
+
+    @classmethod
+    def of_classes(cls, classes: NDArray[Any] | NameTable, kind: Kind) -> LabelEncoding:
+        """Columns with these names, in this order."""
+        encoding = cls()
+        encoding.kind, encoding.n_labels = kind, len(classes)
+        if isinstance(classes, NameTable):
+            encoding._table = classes
+        else:
+            encoding._classes = classes
+        return encoding
+
+    @property
+    def is_multiclass(self) -> bool:
+        return self.kind == "classes"
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The label of each column."""
+        if self._classes is None or len(self._classes) != self.n_labels:
+            if self.kind == "indicator":
+                self._classes = np.arange(self.n_labels)
+            else:
+                self._classes = _as_array(self._name_list())
+        return self._classes
+
+    def names(self, columns: NDArray[np.integer] | Sequence[int]) -> list[Any]:
+        """The labels of these columns, as plain Python strings and numbers."""
+        if self.kind == "indicator":
+            return columns.tolist() if isinstance(columns, np.ndarray) else [int(column) for column in columns]
+        if self._names is not None:
+            names = self._names
+            return [names[column] for column in columns]
+        if self._table is not None:
+            return self._table.take(columns)
+        return self.classes[columns].tolist()  # type: ignore[no-any-return]
+
+    def columns(self, labels: Iterable[Any]) -> NDArray[np.int32]:
+        """The columns of these labels; a label the model does not know is refused by name."""
+        if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
+            raise ValueError(f"labels must be a list of labels, got {labels!r}; write [{labels!r}]")
+        labels = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
+        if self.kind == "indicator":
+            for label in labels:
+                if not isinstance(label, int | np.integer) or not 0 <= label < self.n_labels:
+                    raise ValueError(f"label {label!r} is not a column of Y: columns are 0 to {self.n_labels - 1}")
+            return np.asarray(labels, dtype=np.int32)
+        index = self._name_index()
+        for label in labels:
+            if not _is_known(label, index):
+                raise ValueError(
+                    f"label {label!r} is not among the {self.n_labels} known labels{_nearest(label, index)}"
+                )
+        return np.fromiter((index[label] for label in labels), dtype=np.int32, count=len(labels))
+
+    def extend(self, Y: Any) -> sparse.csr_array:
+        """Encode Y; labels not seen before get the next columns. A refused Y changes nothing."""
+        kind, content = read_labels(Y, self.kind)
+        if kind == "indicator":
+            if content.shape[1] < self.n_labels:
+                content.resize(content.shape[0], self.n_labels)
+            self.kind, self.n_labels = kind, content.shape[1]
+            return content  # type: ignore[no-any-return]
+        values, indptr = content
+        if self.kind is None and isinstance(values, np.ndarray):
+            classes, codes = _sorted_classes(values)
+            self._adopt(kind, classes)
+            return _one_per_row(codes, self.n_labels)
+        values = values.tolist() if isinstance(values, np.ndarray) else values
+        index = {} if self.kind is None else self._name_index()
+        fresh = [label for label in dict.fromkeys(values) if label not in index]
+        if fresh and index and isinstance(fresh[0], str) != isinstance(next(iter(index)), str):
+            raise ValueError(f"Y has the label {fresh[0]!r}, but labels so far are like {next(iter(index))!r}")
+        names = [] if self.kind is None else self._name_list()
+        index.update(zip(fresh, range(len(names), len(names) + len(fresh)), strict=True))
+        names.extend(fresh)
+        self.kind, self._names, self._index, self._table = kind, names, index, None
+        self.n_labels = len(names)
+        return indicator_of(np.fromiter(map(index.__getitem__, values), np.int32, len(values)), indptr, self.n_labels)
+
+    def encode(self, Y: Any) -> tuple[sparse.csr_array, NDArray[np.bool_]]:
+        """Encode Y with the labels known; the second array marks rows that hold others too."""
+        kind, content = read_labels(Y, self.kind)
+        if kind == "indicator":
+            beyond = content[:, self.n_labels :].sum(axis=1) > 0
+            content.resize(content.shape[0], self.n_labels)
+            return content, np.asarray(beyond)
+        values, indptr = content
+        values = values.tolist() if isinstance(values, np.ndarray) else values
+        index = self._name_index()
+        codes = np.fromiter((index.get(label, -1) for label in values), np.int64, len(values))
+        kept = np.concatenate([[0], np.cumsum(codes >= 0)])
+        unknown = np.diff(kept[indptr]) < np.diff(indptr)
+        return indicator_of(codes[codes >= 0].astype(np.int32), kept[indptr], self.n_labels), unknown
+
+    def _adopt(self, kind: Kind, classes: NDArray[Any]) -> None:
+        self.kind, self.n_labels, self._classes = kind, len(classes), classes
+
+    def _name_list(self) -> list[Any]:
+        if self._names is None:
+            source = self._table if self._table is not None else self._classes
+            self._names = [] if source is None else source.tolist()
+        return self._names
+
+    def _name_index(self) -> dict[Any, int]:
+        if self._index is None:
+            self._index = {name: column for column, name in enumerate(self._name_list())}
+        return self._index
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_index": None}
+
+
+def _is_known(label: Any, index: dict[Any, int]) -> bool:
+    try:
+        return label in index
+    except TypeError:  # unhashable, so it cannot be a label
+        return False
+
+
+def _nearest(label: Any, index: dict[Any, int]) -> str:
+    if not isinstance(label, str):
+        return ""
+    names = itertools.islice((name for name in index if isinstance(name, str)), 10_000)
+    near = difflib.get_close_matches(label, names, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _as_array(names: list[Any]) -> NDArray[Any]:
+    # Strings stay objects: one long name would widen all rows of a fixed-width array.
+    if names and not isinstance(names[0], str):
+        return np.asarray(names)
+    array = np.empty(len(names), dtype=object)
+    array[:] = names
+    return array
+
+
+def _one_per_row(codes: NDArray[np.integer], n_labels: int) -> sparse.csr_array:
+    return indicator_of(codes.astype(np.int32), np.arange(len(codes) + 1, dtype=np.int64), n_labels)
+
+
+def _sorted_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.integer]]:
+    if y.dtype.kind not in "OU":
+        return np.unique(y, return_inverse=True)
+    # Sorting the distinct strings only is many times faster than sorting them all.
+    values = y.tolist()
+    names = sorted(dict.fromkeys(values))
+    index = {name: column for column, name in enumerate(names)}
+    return np.array(names, dtype=y.dtype), np.fromiter(map(index.__getitem__, values), np.int32, len(values))

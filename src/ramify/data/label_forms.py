@@ -1,0 +1,223 @@
+"""Reading Y: from whatever the caller has to one of three plain forms."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from typing import Any, Literal, NoReturn, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.multiclass import check_classification_targets
+
+Kind: TypeAlias = Literal["indicator", "collections", "classes"]
+
+_COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
+_MAX_LABELS = np.iinfo(np.int32).max
+
+
+def indicator_of(columns: NDArray[np.int32], indptr: NDArray[np.int64], n_labels: int) -> sparse.csr_array:
+    shape = (len(indptr) - 1, n_labels)
+    indicator = sparse.csr_array((np.ones(len(columns), dtype=np.float32), columns, indptr), shape=shape)
+    indicator.sum_duplicates()
+    indicator.data[:] = 1.0  # a label named twice in a row is still one label
+    return indicator
+
+
+def read_labels(Y: Any, kind: Kind | None) -> tuple[Kind, Any]:
+    """The kind of Y, and ("indicator") a csr_array, or a flat run of labels with the bounds of its rows."""
+    if Y is None:
+        raise ValueError("fit requires y to be passed, but the target y is None")
+    found, content = _read_any(Y, kind)
+    if kind is not None and found != kind:
+        said = {"indicator": "a 0/1 array", "collections": "label collections", "classes": "one class a row"}
+        raise ValueError(f"Y is {said[found]}, but the model was trained with {said[kind]}")
+    return found, content
+
+
+def _read_any(Y: Any, kind: Kind | None) -> tuple[Kind, Any]:
+    if sparse.issparse(Y):
+        return "indicator", read_indicator(Y)
+    if isinstance(Y, str | bytes | dict | set | frozenset):
+        raise ValueError(f"Y must be an array or a list with one entry a row, got a {type(Y).__name__}")
+    if isinstance(Y, list | tuple) or (getattr(Y, "ndim", 1) == 1 and getattr(Y, "dtype", None) == np.dtype(object)):
+        rows = Y.tolist() if isinstance(Y, np.ndarray) else list(Y)
+        if any(issubclass(row_type, _COLLECTIONS) for row_type in set(map(type, rows))):
+            if kind != "collections" and _looks_like_indicator(rows):
+                return "indicator", read_indicator(np.asarray(rows))
+            return "collections", _read_collections(rows)
+        if kind == "collections" and not rows:
+            return "collections", ([], np.zeros(1, dtype=np.int64))
+        return _read_classes(_plain_array(rows, Y))
+    y = np.asarray(Y)
+    if y.ndim == 2 and not (y.shape[1] == 1 and _is_column_of_classes(y)):
+        return "indicator", read_indicator(y)
+    if y.ndim == 2:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected; its only column is taken as y",
+            DataConversionWarning,
+            stacklevel=5,
+        )
+        y = y.ravel()
+    if y.ndim != 1:
+        raise ValueError(f"Unknown label type: Y has {y.ndim} dimensions, expected 1 (classes) or 2 (a 0/1 array)")
+    if y.dtype == object:
+        y = _plain_array(y.tolist(), y)
+    return _read_classes(y)
+
+
+def _is_column_of_classes(y: NDArray[Any]) -> bool:
+    return y.dtype.kind not in "b" and not bool(np.isin(y, (0, 1)).all())
+
+
+def _looks_like_indicator(rows: list[Any]) -> bool:
+    """Lists of nothing but 0 and 1, two or more and equally many in each row, are a 0/1 array written as lists.
+
+    As label collections they would say that every row has the same labels, which nobody means.
+    """
+    if not all(issubclass(row_type, list | np.ndarray) for row_type in set(map(type, rows))):
+        return False
+    width = len(rows[0]) if np.ndim(rows[0]) else 0
+    if width < 2 or any(np.ndim(value) or isinstance(value, str) or value not in (0, 1) for value in rows[0]):
+        return False
+    if any(len(row) != width for row in rows):
+        return False
+    try:
+        array = np.asarray(rows)
+    except ValueError:
+        return False
+    return array.ndim == 2 and array.dtype.kind in "biuf" and bool(((array == 0) | (array == 1)).all())
+
+
+def read_indicator(Y: Any) -> sparse.csr_array:
+    if getattr(Y, "ndim", 2) != 2:
+        raise ValueError(f"Unknown label type: a sparse Y must have 2 dimensions, got {Y.ndim}")
+    if Y.dtype.kind not in "biuf":
+        raise ValueError(
+            f"Unknown label type: a 2-D Y must hold only 0 and 1, got {Y.dtype}; labels with names are given as lists"
+        )
+    if Y.shape[1] > _MAX_LABELS:
+        raise ValueError(f"Y has {Y.shape[1]} columns; at most {_MAX_LABELS} labels are supported")
+    indicator = sparse.csr_array(Y, copy=True)
+    indicator.sum_duplicates()
+    bad = (indicator.data != 0) & (indicator.data != 1)
+    if bad.any():
+        first = int(np.argmax(bad))
+        row = int(np.searchsorted(indicator.indptr, first, side="right")) - 1
+        raise ValueError(
+            "Unknown label type: a 2-D Y must hold only 0 and 1, "
+            f"got {indicator.data[first]} in row {row}, column {indicator.indices[first]}"
+        )
+    indicator = indicator.astype(np.float32)
+    indicator.eliminate_zeros()
+    if indicator.indices.dtype != np.int32:
+        indices, indptr = indicator.indices.astype(np.int32), indicator.indptr.astype(np.int64)
+        return indicator_of(indices, indptr, indicator.shape[1])
+    return indicator
+
+
+def _read_classes(y: NDArray[Any]) -> tuple[Kind, Any]:
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        row = int(np.argmin(np.isfinite(y)))
+        raise ValueError(f"Input y contains {'NaN' if np.isnan(y[row]) else 'infinity'} in row {row}")
+    if y.dtype.kind in "mMcVS":
+        raise ValueError(f"Unknown label type: classes must be integers or strings, got {y.dtype}")
+    if y.dtype.kind != "O":
+        check_classification_targets(y)
+    return "classes", (y, np.arange(len(y) + 1, dtype=np.int64))
+
+
+def _plain_array(rows: list[Any], original: Any) -> NDArray[Any]:
+    """Entries that are not collections, as an array of one plain type."""
+    types = set(map(type, rows))
+    if all(issubclass(t, str) for t in types) and rows:
+        return (
+            original
+            if isinstance(original, np.ndarray)
+            else np.asarray(rows, dtype=object if _is_pandas(original) else None)
+        )
+    for row, value in enumerate(rows):
+        if value is None or value != value or type(value).__name__ == "NAType":
+            raise ValueError(
+                f"Input y contains {'None' if value is None else 'NaN'} in row {row}; drop rows without a class"
+            )
+    if any(issubclass(t, str) for t in types):
+        odd = next(row for row, value in enumerate(rows) if isinstance(value, str) != isinstance(rows[0], str))
+        raise ValueError(
+            f"Unknown label type: y mixes strings and numbers, {rows[0]!r} in row 0 and {rows[odd]!r} in row {odd}"
+        )
+    array = np.asarray(rows)
+    if array.dtype == object:
+        raise ValueError(
+            f"Unknown label type: classes must be integers or strings, got {sorted(t.__name__ for t in types)}"
+        )
+    return array
+
+
+def _is_pandas(values: Any) -> bool:
+    return type(values).__module__.startswith("pandas.")
+
+
+def _read_collections(rows: list[Any]) -> tuple[list[Any], NDArray[np.int64]]:
+    """All labels in one list, and where each row's labels begin."""
+    for row_type in set(map(type, rows)):
+        if not issubclass(row_type, _COLLECTIONS):
+            row = next(row for row, labels in enumerate(rows) if type(labels) is row_type)
+            _refuse_row(row, rows[row])
+        if issubclass(row_type, set | frozenset):
+            rows = [
+                _sorted_set(row, labels) if isinstance(labels, set | frozenset) else labels
+                for row, labels in enumerate(rows)
+            ]
+        if issubclass(row_type, np.ndarray):
+            rows = [labels.tolist() if isinstance(labels, np.ndarray) else labels for labels in rows]
+    indptr = np.zeros(len(rows) + 1, dtype=np.int64)
+    np.cumsum(np.fromiter(map(len, rows), dtype=np.int64, count=len(rows)), out=indptr[1:])
+    labels = list(itertools.chain.from_iterable(rows))
+    types = set(map(type, labels))
+    if types <= {str}:
+        return labels, indptr
+    if types <= {int}:
+        if labels and (min(labels) < 0 or max(labels) > np.iinfo(np.int64).max):
+            position = next(i for i, label in enumerate(labels) if not 0 <= label <= np.iinfo(np.int64).max)
+            raise ValueError(
+                "integer labels must not be negative or above 2^63 - 1, "
+                f"got {labels[position]} in {_row(position, indptr)}"
+            )
+        return labels, indptr
+    for position, label in enumerate(labels):
+        if not isinstance(label, str | int | np.integer) or isinstance(label, bool):
+            what = "NaN" if label != label else repr(label)
+            raise ValueError(
+                f"Unknown label type: labels are strings or integers, got {what} in {_row(position, indptr)}"
+            )
+    if any(issubclass(t, str) for t in types) and not all(issubclass(t, str) for t in types):
+        position = next(i for i, label in enumerate(labels) if isinstance(label, str) != isinstance(labels[0], str))
+        raise ValueError(
+            f"Unknown label type: Y mixes strings and integers, {labels[0]!r} in {_row(0, indptr)} "
+            f"and {labels[position]!r} in {_row(position, indptr)}"
+        )
+    plain = str if isinstance(labels[0], str) else int
+    return _read_collections([[plain(label) for label in row] for row in rows])
+
+
+def _row(position: int, indptr: NDArray[np.int64]) -> str:
+    return f"row {int(np.searchsorted(indptr, position, side='right')) - 1}"
+
+
+def _sorted_set(row: int, labels: set[Any] | frozenset[Any]) -> list[Any]:
+    try:
+        return sorted(labels)
+    except TypeError:
+        raise ValueError(f"Unknown label type: row {row} of Y mixes strings and integers: {labels!r}") from None
+
+
+def _refuse_row(row: int, labels: Any) -> NoReturn:
+    if isinstance(labels, str):
+        hint = f"write [{labels!r}] where other rows are lists"
+    else:
+        hint = "write [] for a row without labels"
+    what = "None" if labels is None else "NaN" if labels != labels else repr(labels)
+    raise ValueError(f"row {row} of Y is {what}, not a collection of labels; {hint}")

@@ -1,0 +1,153 @@
+"""Rows in, one plain sparse array out: what every model understands by X."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+
+def as_texts(X: Any) -> list[str] | None:
+    """The texts of a list, Series or 1-D array of strings; None when X holds numbers.
+
+    >>> as_texts(["acute chest pain"])
+    ['acute chest pain']
+    """
+    if isinstance(X, str | bytes):
+        raise ValueError(f"X must hold one text a row, got the single text {_shortened(X)}; wrap it in a list: [text]")
+    if sparse.issparse(X) or getattr(X, "ndim", 1) != 1 or not hasattr(X, "__len__") or isinstance(X, Mapping):
+        return None
+    if isinstance(X, np.ndarray):
+        if X.dtype.kind not in "UO":
+            return None
+        rows = list(X.tolist())
+    elif isinstance(X, list | tuple) or type(X).__module__.startswith("pandas."):
+        rows = list(X)
+    else:
+        return None
+    types = set(map(type, rows))
+    if not any(issubclass(row_type, str) for row_type in types):
+        return None
+    if types != {str}:
+        for row, text in enumerate(rows):
+            if not isinstance(text, str):
+                raise ValueError(f"X holds texts, but row {row} is {_shortened(text)}; write '' for an empty text")
+    return rows
+
+
+def _shortened(value: Any) -> str:
+    said = repr(value)
+    return said if len(said) <= 60 else said[:57] + "..."
+
+
+def canonical_rows(X: Any) -> sparse.csr_array:
+    """Checked numbers as a float32 csr_array: int32 indices, sorted, none twice, no stored zeros.
+
+    The caller's arrays are never written to: they are copied where something has to be put in order.
+    """
+    if X.shape[1] > np.iinfo(np.int32).max:
+        raise ValueError(f"X has {X.shape[1]} columns; at most {np.iinfo(np.int32).max} features are supported")
+    rows = sparse.csr_array(X)
+    _refuse_broken_rows(rows)
+    if rows.dtype != np.float32:
+        rows = rows.astype(np.float32)
+    if rows.indices.dtype != np.int32:
+        rows = _with_indices(rows, rows.indices.astype(np.int32))
+    # scipy remembers what it once found out about a matrix; the caller may have written to the arrays since then.
+    rows = sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape, copy=False)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+        if not np.isfinite(rows.data).all():
+            raise ValueError("Input X contains infinity: features given twice in a row add up beyond float32")
+    if np.count_nonzero(rows.data) != len(rows.data):
+        rows = rows.copy()
+        rows.eliminate_zeros()
+    return rows
+
+
+def _with_indices(rows: sparse.csr_array, indices: NDArray[np.int32]) -> sparse.csr_array:
+    renumbered = sparse.csr_array(rows.shape, dtype=rows.dtype)
+    renumbered.data, renumbered.indices, renumbered.indptr = rows.data, indices, rows.indptr
+    return renumbered
+
+
+def _refuse_broken_rows(rows: sparse.csr_array) -> None:
+    """A sparse matrix whose arrays contradict each other would be read beyond its end."""
+    indptr, indices = rows.indptr, rows.indices
+    stored = int(indptr[-1]) if len(indptr) else -1
+    if (
+        len(indptr) != rows.shape[0] + 1
+        or indptr[0] != 0
+        or stored > min(len(indices), len(rows.data))
+        or (np.diff(indptr) < 0).any()
+    ):
+        raise ValueError("X is a broken sparse matrix: its indptr does not fit its rows")
+    used = indices[:stored]
+    if stored and (used.min() < 0 or used.max() >= rows.shape[1]):
+        raise ValueError(
+            f"X is a broken sparse matrix: it has feature {_odd_one(used, rows.shape[1])} of {rows.shape[1]}"
+        )
+    if len(indices) > stored or len(rows.data) > stored:
+        rows.indices, rows.data = used, rows.data[:stored]
+
+
+def _odd_one(indices: NDArray[np.integer], n_features: int) -> int:
+    return int(indices.min()) if indices.min() < 0 else int(indices.max())
+
+
+def row_from_dict(
+    x: Mapping[Any, Any], names: Mapping[str, int] | None, n_features: int
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """A row given as feature -> value, features being column numbers or names.
+
+    Features the model has never seen carry no weight, and are left out, as river does.
+
+    >>> row_from_dict({7: 0.5, 2: 1}, None, 10)
+    (array([2, 7], dtype=int32), array([1. , 0.5], dtype=float32))
+    """
+    row: dict[int, float] = {}
+    for feature, value in x.items():
+        if isinstance(feature, str):
+            if names is None:
+                raise ValueError(f"feature {feature!r} is a name, but the model was trained without feature names")
+            column = names.get(feature, n_features)
+        elif isinstance(feature, int | np.integer) and not isinstance(feature, bool):
+            column = int(feature)
+            if column < 0:
+                raise ValueError(f"feature numbers begin at 0, got {column}")
+        else:
+            raise ValueError(f"a feature is a column number or a name, got {feature!r}")
+        if column < n_features:
+            row[column] = _finite(feature, value)
+    columns = sorted(row)
+    return (
+        np.array(columns, dtype=np.int32),
+        np.fromiter((row[column] for column in columns), dtype=np.float32, count=len(columns)),
+    )
+
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+def _finite(feature: Any, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"feature {feature!r} must have a number as its value, got {value!r}") from None
+    if not math.isfinite(number) or abs(number) > _LARGEST:
+        raise ValueError(f"feature {feature!r} is {value!r}: NaN, infinity and values beyond float32 are refused")
+    return number
+
+
+def feature_index(estimator: Any) -> Mapping[str, int] | None:
+    """Column of each feature name, from the vectorizer's vocabulary or the columns of a DataFrame."""
+    vectorizer = getattr(estimator, "vectorizer_", None)
+    if vectorizer is not None:
+        return getattr(vectorizer, "vocabulary_", None)
+    names = getattr(estimator, "feature_names_in_", None)
+    return None if names is None else {name: column for column, name in enumerate(names)}

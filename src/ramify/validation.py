@@ -1,0 +1,100 @@
+"""Checks of parameters: each says the name, what is allowed and what was given."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import joblib
+
+
+def check_integer(name: str, value: Any, *, at_least: int | None = None, at_most: int | None = None) -> int:
+    """An integer within bounds; True and False are not integers here.
+
+    >>> check_integer("arity", 0, at_least=2)
+    Traceback (most recent call last):
+    ValueError: arity must be an integer of at least 2, got 0
+    """
+    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not is_integer or (at_least is not None and value < at_least) or (at_most is not None and value > at_most):
+        raise ValueError(f"{name} must be an integer{_bounds(at_least, at_most)}, got {value!r}")
+    return int(value)
+
+
+def check_number(
+    name: str, value: Any, *, at_least: float | None = None, at_most: float | None = None, above: float | None = None
+) -> float:
+    """A finite number within bounds.
+
+    >>> check_number("C", -1, above=0)
+    Traceback (most recent call last):
+    ValueError: C must be a number above 0, got -1
+    """
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    if (
+        not is_number
+        or (above is not None and not value > above)
+        or (at_least is not None and value < at_least)
+        or (at_most is not None and value > at_most)
+    ):
+        raise ValueError(f"{name} must be a number{_bounds(at_least, at_most, above)}, got {value!r}")
+    return float(value)
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
+    """One of a few words.
+
+    >>> check_choice("loss", "hinge", ["logistic", "squared_hinge"])
+    Traceback (most recent call last):
+    ValueError: loss must be 'logistic' or 'squared_hinge', got 'hinge'
+    """
+    choices = list(choices)
+    if not isinstance(value, str) or value not in choices:
+        said = [repr(choice) for choice in choices]
+        raise ValueError(
+            f"{name} must be {' or '.join([', '.join(said[:-1]), said[-1]] if len(said) > 1 else said)}, got {value!r}"
+        )
+    return value
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """True or False.
+
+    >>> check_flag("verbose", "yes")
+    Traceback (most recent call last):
+    ValueError: verbose must be True or False, got 'yes'
+    """
+    if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def check_jobs(n_jobs: Any) -> None:
+    """`n_jobs` as in scikit-learn: None, a positive number of threads, or -1 for all cores, -2 for all but one."""
+    if n_jobs is not None and (not isinstance(n_jobs, numbers.Integral) or isinstance(n_jobs, bool) or n_jobs == 0):
+        raise ValueError(f"n_jobs must be None or an integer other than 0, got {n_jobs!r}; -1 means all cores")
+
+
+def number_of_threads(n_jobs: int | None) -> int:
+    """How many threads `n_jobs` means here: None is 1 unless joblib's context says more; cores this process may use."""
+    check_jobs(n_jobs)
+    if n_jobs is not None and n_jobs > 0:
+        return int(n_jobs)
+    threads = int(joblib.effective_n_jobs(n_jobs))
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(threads, allowed))
+
+
+def _bounds(at_least: float | None, at_most: float | None, above: float | None = None) -> str:
+    if at_least is not None and at_most is not None:
+        return f" between {at_least} and {at_most}"
+    if above is not None and at_most is not None:
+        return f" above {above} and at most {at_most}"
+    if at_least is not None:
+        return f" of at least {at_least}"
+    if above is not None:
+        return f" above {above}"
+    return f" of at most {at_most}" if at_most is not None else ""
