@@ -1,0 +1,209 @@
+"""What every metric asks of its input: canonical sparse arrays that fit together, or an error that says where not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
+
+# Sums and means of float32 probabilities may pass 1 by a few units in the last place; that is no error of the caller.
+PROBABILITY_SLACK = 1e-5
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Truth beside scores, and which of the stored scores belong to a positive label."""
+
+    truth: csr_array
+    scores: csr_array
+    is_hit: NDArray[np.bool_]
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.truth.shape[0])
+
+    @property
+    def n_labels(self) -> int:
+        return int(self.truth.shape[1])
+
+    @property
+    def n_absent_positives(self) -> int:
+        """True labels that the model did not name."""
+        return int(self.truth.nnz - self.is_hit.sum())
+
+
+def compare(Y_true: Any, P: Any) -> Comparison:
+    """Check both arrays and find the positives among the stored scores."""
+    scores = as_scores(P)
+    truth = as_indicator(Y_true, "Y_true", n_labels=scores.shape[1])
+    check_same_shape(truth, "Y_true", scores, "P")
+    is_hit = np.zeros(scores.nnz, dtype=bool)
+    is_hit[positions_in(truth, scores)] = True
+    return Comparison(truth, scores, is_hit)
+
+
+def positions_in(wanted: csr_array, stored: csr_array) -> NDArray[np.intp]:
+    """Where in `stored.data` the entries of `wanted` lie; those that are not stored are left out."""
+    wanted_keys, stored_keys = _keys(wanted), _keys(stored)
+    if stored_keys.size == 0:
+        return np.zeros(0, dtype=np.intp)
+    position = np.minimum(np.searchsorted(stored_keys, wanted_keys), stored_keys.size - 1)
+    found: NDArray[np.intp] = position[stored_keys[position] == wanted_keys]
+    return found
+
+
+def rows_of(array: csr_array) -> NDArray[np.int64]:
+    """The row number of each stored entry."""
+    return np.repeat(np.arange(array.shape[0], dtype=np.int64), np.diff(array.indptr))
+
+
+def as_indicator(Y: Any, name: str, *, n_labels: int | None = None) -> csr_array:
+    """Canonical 0/1 csr_array of a sparse or dense indicator, or of a 1-D integer array of classes (one-hot)."""
+    if issparse(Y):
+        array = _canonical(Y, name)
+    else:
+        dense = np.asarray(Y)
+        if dense.ndim == 1:
+            return _one_hot(dense, name, n_labels)
+        _check_two_dimensions(dense, name)
+        _check_numbers(dense.dtype, name)
+        array = csr_array(dense)
+    wrong = (array.data != 0) & (array.data != 1)
+    if wrong.any():
+        at = int(np.flatnonzero(wrong)[0])
+        raise ValueError(
+            f"{name} must hold only 0 and 1, but {_place(array, at)} holds {array.data[at]!s}; "
+            f"pass (Y > 0) if any positive value marks a label"
+        )
+    if not array.data.all():
+        array = array.copy()
+        array.eliminate_zeros()
+    return array
+
+
+def as_scores(P: Any, name: str = "P") -> csr_array:
+    """Canonical csr_array of finite scores. A dense array names every label, so its zeros are kept."""
+    if issparse(P):
+        array = _canonical(P, name)
+    else:
+        dense = np.asarray(P)
+        _check_two_dimensions(dense, name)
+        _check_numbers(dense.dtype, name)
+        n_rows, n_columns = dense.shape
+        indices = np.tile(np.arange(n_columns, dtype=np.int64), n_rows)
+        indptr = np.arange(n_rows + 1, dtype=np.int64) * n_columns
+        array = csr_array((np.ascontiguousarray(dense).reshape(-1), indices, indptr), shape=dense.shape)
+    if array.data.dtype.kind == "f" and not np.isfinite(array.data).all():
+        at = int(np.flatnonzero(~np.isfinite(array.data))[0])
+        raise ValueError(f"{name} must hold finite scores, but {_place(array, at)} holds {array.data[at]!s}")
+    return array
+
+
+def as_probabilities(scores: csr_array, name: str = "P") -> NDArray[np.float64]:
+    """The stored values as float64 in [0, 1]; rounding up to `PROBABILITY_SLACK` outside is clipped."""
+    if not are_probabilities(scores):
+        at = int(np.flatnonzero((scores.data < -PROBABILITY_SLACK) | (scores.data > 1 + PROBABILITY_SLACK))[0])
+        raise ValueError(
+            f"{name} must hold probabilities in [0, 1], but {_place(scores, at)} holds {scores.data[at]!s}; "
+            f"raw scores can be ranked but not compared with frequencies"
+        )
+    return np.clip(scores.data.astype(np.float64), 0.0, 1.0)
+
+
+def are_probabilities(scores: csr_array) -> bool:
+    """Whether every stored score lies in [0, 1], but for rounding."""
+    data = scores.data
+    return data.size == 0 or bool(data.min() >= -PROBABILITY_SLACK and data.max() <= 1 + PROBABILITY_SLACK)
+
+
+def number_of_labels(*arrays: Any) -> int:
+    """Columns of whichever is an indicator; among arrays of classes only, what the largest class needs."""
+    largest = -1
+    for Y in arrays:
+        shape = np.shape(Y)
+        if len(shape) == 2:
+            return int(shape[1])
+        if len(shape) == 1 and shape[0] and np.asarray(Y).dtype.kind in "iu":
+            largest = max(largest, int(np.max(Y)))
+    return largest + 1
+
+
+def as_positive_integer(value: Any, name: str) -> int:
+    """An integer of at least 1."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+    return int(value)
+
+
+def check_same_shape(first: csr_array, first_name: str, second: csr_array, second_name: str) -> None:
+    """Refuse two arrays whose rows or labels differ in number."""
+    if first.shape != second.shape:
+        what = "rows" if first.shape[0] != second.shape[0] else "labels (columns)"
+        raise ValueError(
+            f"{first_name} has shape {_shape(first)} but {second_name} has shape {_shape(second)}: "
+            f"the number of {what} must agree"
+        )
+
+
+def check_one_class_per_row(truth: csr_array) -> None:
+    """Refuse multi-label truth where a metric speaks of the class of a row."""
+    per_row = np.diff(truth.indptr)
+    if (per_row != 1).any():
+        row = int(np.flatnonzero(per_row != 1)[0])
+        raise ValueError(f"Y_true must have exactly one label (class) per row, but row {row} has {per_row[row]}")
+
+
+def _keys(array: csr_array) -> NDArray[np.int64]:
+    """One number per stored entry, increasing in a canonical array."""
+    return rows_of(array) * array.shape[1] + array.indices
+
+
+def _canonical(array: Any, name: str) -> csr_array:
+    """csr_array with sorted indices and without duplicates; the caller's array is never changed."""
+    if array.ndim != 2:
+        raise ValueError(f"{name} must have two dimensions (rows, labels), got a sparse array with {array.ndim}")
+    _check_numbers(array.dtype, name)
+    csr = csr_array(array)
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    return csr
+
+
+def _one_hot(classes: NDArray[Any], name: str, n_labels: int | None) -> csr_array:
+    if classes.size and classes.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name} is one-dimensional, so it must hold integer classes, got dtype {classes.dtype}; "
+            f"number the classes by their column first"
+        )
+    classes = classes.astype(np.int64)
+    if n_labels is None:
+        n_labels = int(classes.max()) + 1 if classes.size else 0
+    outside = (classes < 0) | (classes >= n_labels)
+    if outside.any():
+        row = int(np.flatnonzero(outside)[0])
+        raise ValueError(f"{name} must hold classes from 0 to {n_labels - 1}, but row {row} holds {classes[row]}")
+    indptr = np.arange(classes.size + 1, dtype=np.int64)
+    return csr_array((np.ones(classes.size, dtype=np.float32), classes, indptr), shape=(classes.size, n_labels))
+
+
+def _check_two_dimensions(dense: NDArray[Any], name: str) -> None:
+    if dense.ndim != 2:
+        raise ValueError(f"{name} must have two dimensions (rows, labels), got shape {dense.shape}")
+
+
+def _check_numbers(dtype: np.dtype[Any], name: str) -> None:
+    if dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold real numbers, got dtype {dtype}")
+
+
+def _place(array: csr_array, position: int) -> str:
+    row = int(np.searchsorted(array.indptr, position, side="right")) - 1
+    return f"row {row}, column {int(array.indices[position])}"
+
+
+def _shape(array: csr_array) -> tuple[int, ...]:
+    return tuple(int(size) for size in array.shape)

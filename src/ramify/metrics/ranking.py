@@ -1,0 +1,268 @@
+"""Metrics of the first k labels of each row, plain and propensity scored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from ramify.metrics._inputs import Comparison, as_indicator, as_positive_integer, compare
+
+
+def precision_at_k(Y_true: Any, P: Any, k: int = 5) -> float:
+    """Share of the first k places that hold a true label, averaged over rows.
+
+    Always divided by k, so a row with fewer than k true labels or predictions cannot reach 1.
+
+    >>> import numpy as np
+    >>> P = np.array([[0.9, 0.1, 0.5], [0.2, 0.7, 0.3]])
+    >>> precision_at_k([[1, 0, 1], [1, 0, 0]], P, k=2)
+    0.5
+    """
+    return precision(*_first(Y_true, P, k))
+
+
+def recall_at_k(Y_true: Any, P: Any, k: int = 5) -> float:
+    """Share of a row's true labels that are among its first k, averaged over rows.
+
+    A row without labels counts 0, as in scikit-learn.
+
+    >>> import numpy as np
+    >>> recall_at_k([[1, 0, 1], [1, 0, 0]], np.array([[0.9, 0.1, 0.5], [0.2, 0.7, 0.3]]), k=1)
+    0.25
+    """
+    return recall(*_first(Y_true, P, k))
+
+
+def ndcg_at_k(Y_true: Any, P: Any, k: int = 5) -> float:
+    """Normalised discounted cumulative gain: a hit at place r gains 1/log2(r + 1), divided by the best attainable.
+
+    The best attainable has the row's min(k, number of true labels) hits first. A row without labels counts 0.
+
+    >>> import numpy as np
+    >>> ndcg_at_k([[1, 0, 1]], np.array([[0.9, 0.1, 0.5]]), k=3)
+    1.0
+    """
+    return ndcg(*_first(Y_true, P, k))
+
+
+def coverage_at_k(Y_true: Any, P: Any, k: int = 5) -> float:
+    """Share of the labels with a positive in `Y_true` that are found at least once among the first k of such a row.
+
+    Without any positive the answer is 0.
+
+    >>> import numpy as np
+    >>> coverage_at_k([[1, 0, 1], [1, 0, 0]], np.array([[0.9, 0.1, 0.5], [0.2, 0.7, 0.3]]), k=1)
+    0.5
+    """
+    return coverage(*_first(Y_true, P, k))
+
+
+def psp_at_k(Y_true: Any, P: Any, propensity: Any, k: int = 5) -> float:
+    """Propensity scored precision: a hit on label l weighs 1/p_l, so rare labels count more.
+
+    Normalised as in the Extreme Classification Repository: the sum over all rows, divided by the sum that
+    ranking the true labels by falling weight would reach. `propensity` has an entry per label; see `propensities`.
+    Paper: Jain et al. 2016, section 4.
+
+    >>> import numpy as np
+    >>> psp_at_k([[1, 0, 1]], np.array([[0.9, 0.1, 0.5]]), propensity=[1.0, 0.5, 0.25], k=1)
+    0.25
+    """
+    ranked, k = _first(Y_true, P, k)
+    return psp(ranked, k, best_ranking(ranked, inverse_propensity(propensity, ranked.n_labels)))
+
+
+def psndcg_at_k(Y_true: Any, P: Any, propensity: Any, k: int = 5) -> float:
+    """Propensity scored nDCG: a hit on label l at place r gains 1/(p_l log2(r + 1)).
+
+    Normalised as in the Extreme Classification Repository: each row is divided by its ideal unweighted gain, and the
+    sum over rows by the same sum for the true labels ranked by falling weight. A row without labels adds nothing.
+    Paper: Jain et al. 2016, section 4.
+
+    >>> import numpy as np
+    >>> psndcg_at_k([[1, 0, 1]], np.array([[0.1, 0.2, 0.9]]), propensity=[1.0, 0.5, 0.25], k=1)
+    1.0
+    """
+    ranked, k = _first(Y_true, P, k)
+    return psndcg(ranked, k, best_ranking(ranked, inverse_propensity(propensity, ranked.n_labels)))
+
+
+def propensities(Y_train: Any, A: float = 0.55, B: float = 1.5, *, n_labels: int | None = None) -> NDArray[np.float64]:
+    """Probability that a true label l was recorded at all: 1/(1 + C exp(-A log(N_l + B))), C = (log n - 1)(B + 1)^A.
+
+    N_l counts label l in the n training rows. Usual values: A=0.5, B=0.4 for Wikipedia sets, A=0.6, B=2.6 for Amazon
+    sets, the defaults otherwise. `n_labels` tells the number of classes if `Y_train` is 1-D.
+    Paper: Jain et al. 2016, section 4.
+
+    >>> import numpy as np
+    >>> propensities(np.eye(4, 3)).round(3)
+    array([0.721, 0.721, 0.721])
+    """
+    if not (np.isfinite(A) and A > 0):
+        raise ValueError(f"A must be a positive number, got {A!r}")
+    if not (np.isfinite(B) and B > 0):
+        raise ValueError(f"B must be a positive number, got {B!r}")
+    if n_labels is not None:
+        n_labels = as_positive_integer(n_labels, "n_labels")
+    Y = as_indicator(Y_train, "Y_train", n_labels=n_labels)
+    if n_labels is not None and Y.shape[1] != n_labels:
+        raise ValueError(f"Y_train has {Y.shape[1]} labels (columns), but n_labels is {n_labels}")
+    n = Y.shape[0]
+    if n < 3:
+        raise ValueError(f"propensities need at least 3 training rows (log n - 1 must be positive), got {n}")
+    counts = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.float64)
+    C = (np.log(n) - 1.0) * (B + 1.0) ** A
+    answer: NDArray[np.float64] = 1.0 / (1.0 + C * (counts + B) ** -A)
+    return answer
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The first places of every row: which label stands there, and whether it is a hit."""
+
+    hits: NDArray[np.bool_]
+    labels: NDArray[np.int64]  # 0 where the row has no more predictions; such a place is never a hit
+    truth: csr_array
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.truth.shape[0])
+
+    @property
+    def n_labels(self) -> int:
+        return int(self.truth.shape[1])
+
+    @property
+    def n_true(self) -> NDArray[np.int64]:
+        return np.diff(self.truth.indptr).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class BestRanking:
+    """What propensity scored metrics divide by: the weights of each row's true labels, largest first."""
+
+    weight: NDArray[np.float64]
+    attainable: NDArray[np.float64]
+
+
+def rank(comparison: Comparison, k: int) -> Ranked:
+    """Order each row by falling score, equal scores by column, and keep the first k places."""
+    positions = top_positions(comparison.scores, min(k, comparison.n_labels))
+    stands = positions >= 0
+    hits = np.zeros(positions.shape, dtype=bool)
+    labels = np.zeros(positions.shape, dtype=np.int64)
+    hits[stands] = comparison.is_hit[positions[stands]]
+    labels[stands] = comparison.scores.indices[positions[stands]]
+    return Ranked(hits, labels, comparison.truth)
+
+
+def top_positions(scores: csr_array, k: int) -> NDArray[np.int64]:
+    """Positions in `scores.data` of each row's k best, best first, -1 beyond its last; shape (n, k).
+
+    Rows of similar length are padded to a common width and sorted together, so the padding at most doubles the work
+    however uneven the rows are.
+    """
+    n_rows = scores.shape[0]
+    answer = np.full((n_rows, k), -1, dtype=np.int64)
+    start = scores.indptr[:-1].astype(np.int64)
+    length = np.diff(scores.indptr).astype(np.int64)
+    bucket = np.ceil(np.log2(np.maximum(length, 1))).astype(np.int64)
+    exact = np.float32 if scores.data.dtype == np.float32 else np.float64
+    falling = np.negative(scores.data, dtype=exact)
+    for power in np.unique(bucket[length > 0]):
+        rows = np.flatnonzero((bucket == power) & (length > 0))
+        place = np.arange(length[rows].max())
+        stands = place < length[rows, None]
+        position = start[rows, None] + place
+        key = np.full(position.shape, np.inf, dtype=falling.dtype)
+        key[stands] = falling[position[stands]]
+        # Columns are sorted within a row, so a stable sort puts the lower column first among equal scores.
+        order = np.argsort(key, axis=1, kind="stable")[:, :k]
+        best = np.take_along_axis(np.where(stands, position, -1), order, axis=1)
+        answer[rows, : best.shape[1]] = best
+    return answer
+
+
+def inverse_propensity(propensity: Any, n_labels: int) -> NDArray[np.float64]:
+    """Check the propensities and turn them into weights."""
+    p = np.asarray(propensity, dtype=np.float64)
+    if p.shape != (n_labels,):
+        raise ValueError(f"propensity must have one entry per label, shape ({n_labels},), got shape {p.shape}")
+    wrong = ~((p > 0) & (p <= 1))
+    if wrong.any():
+        at = int(np.flatnonzero(wrong)[0])
+        raise ValueError(f"propensity must lie in (0, 1], but label {at} has {p[at]!s}")
+    return 1.0 / p
+
+
+def best_ranking(ranked: Ranked, weight: NDArray[np.float64]) -> BestRanking:
+    """Rank the true labels by weight: nobody can do better."""
+    truth = ranked.truth
+    weighted = csr_array((weight[truth.indices], truth.indices, truth.indptr), shape=truth.shape)
+    positions = top_positions(weighted, ranked.hits.shape[1])
+    attainable = np.zeros(positions.shape)
+    attainable[positions >= 0] = weighted.data[positions[positions >= 0]]
+    return BestRanking(weight, attainable)
+
+
+def precision(ranked: Ranked, k: int) -> float:
+    return _ratio(float(ranked.hits[:, :k].sum()), ranked.n_rows * k)
+
+
+def recall(ranked: Ranked, k: int) -> float:
+    return _ratio(float((ranked.hits[:, :k].sum(axis=1) / np.maximum(ranked.n_true, 1)).sum()), ranked.n_rows)
+
+
+def ndcg(ranked: Ranked, k: int) -> float:
+    gain = ranked.hits[:, :k] @ _discount(ranked, k)
+    return _ratio(float((gain / _ideal_gain(ranked, k)).sum()), ranked.n_rows)
+
+
+def coverage(ranked: Ranked, k: int) -> float:
+    found = np.unique(ranked.labels[:, :k][ranked.hits[:, :k]]).size
+    return _attained(ranked, found, np.unique(ranked.truth.indices).size)
+
+
+def psp(ranked: Ranked, k: int, best: BestRanking) -> float:
+    hits = ranked.hits[:, :k]
+    return _attained(ranked, float(best.weight[ranked.labels[:, :k][hits]].sum()), float(best.attainable[:, :k].sum()))
+
+
+def psndcg(ranked: Ranked, k: int, best: BestRanking) -> float:
+    gained = np.where(ranked.hits[:, :k], best.weight[ranked.labels[:, :k]], 0.0) if ranked.hits.size else ranked.hits
+    discount, ideal = _discount(ranked, k), _ideal_gain(ranked, k)
+    return _attained(
+        ranked,
+        float((gained[:, :k] @ discount / ideal).sum()),
+        float((best.attainable[:, :k] @ discount / ideal).sum()),
+    )
+
+
+def _first(Y_true: Any, P: Any, k: int) -> tuple[Ranked, int]:
+    k = as_positive_integer(k, "k")
+    return rank(compare(Y_true, P), k), k
+
+
+def _discount(ranked: Ranked, k: int) -> NDArray[np.float64]:
+    return 1.0 / np.log2(np.arange(2.0, min(k, ranked.hits.shape[1]) + 2.0))
+
+
+def _ideal_gain(ranked: Ranked, k: int) -> NDArray[np.float64]:
+    """Gain of each row's true labels ranked first; 1 for a row without labels, which gains nothing anyway."""
+    attainable = np.concatenate([[1.0], np.cumsum(_discount(ranked, k))])
+    answer: NDArray[np.float64] = attainable[np.minimum(ranked.n_true, k)]
+    return answer
+
+
+def _ratio(total: float, count: int) -> float:
+    return total / count if count else float("nan")
+
+
+def _attained(ranked: Ranked, gained: float, attainable: float) -> float:
+    if ranked.n_rows == 0:
+        return float("nan")
+    return gained / attainable if attainable else 0.0
