@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import math
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,11 +17,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from ramify import persist
+from ramify.answers import Threshold, best_columns, keep_best, no_entries, one_row
 from ramify.data.labels import LabelEncoding
-from ramify.inputs import as_texts, canonical_rows, feature_index, row_from_dict
+from ramify.data.names import NameTable
+from ramify.inputs import as_texts, canonical_rows, feature_index, plain_row, row_from_dict
 from ramify.validation import check_integer, check_jobs, check_number, number_of_threads
-
-Threshold: TypeAlias = float | NDArray[np.float32]
 
 # What a multi-label answer holds when nothing is asked for, and from where `predict` says yes.
 WORTH_SHOWING = 0.01
@@ -143,8 +144,13 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if not weight.all():  # a row of weight zero is a row left out
                 kept = np.flatnonzero(weight)
                 rows, indicator, weight = rows[kept], indicator[kept], weight[kept]
-        self.seed_ = int(check_random_state(getattr(self, "random_state", None)).randint(2**31 - 1))
+        self.seed_ = self._draw_seed()
         return TrainingData(rows, indicator, weight, self.seed_, self._n_threads())
+
+    def _draw_seed(self) -> int:
+        given = getattr(self, "random_state", None)
+        generator = check_random_state(given)  # refuses what is no seed
+        return int(given) if isinstance(given, int | np.integer) else int(generator.randint(2**31 - 1))
 
     def _learn_vocabulary(self, texts: list[str]) -> sparse.csr_array:
         from ramify.data.text import default_vectorizer
@@ -197,7 +203,7 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The most probable class of each row, or for multi-label a csr_array of 0 and 1: the labels with p >= 0.5."""
         rows = self._check_rows(X)
         if self.is_multiclass_:
-            return self.classes_[_best_columns(self._answer(rows, Query(top_k=1)))]
+            return self.classes_[best_columns(self._answer(rows, Query(top_k=1)))]
         answer = self._answer(rows, Query(threshold=self._decision_threshold()))
         return sparse.csr_array(
             (np.ones(answer.nnz, dtype=np.int64), answer.indices, answer.indptr), shape=answer.shape
@@ -208,7 +214,7 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> list[list[tuple[Any, float]]]:
         """Per row, (label, probability) pairs, best first."""
         if self._predict_row is not None and isinstance(X, _ONE_ROW_TYPES) and X.shape[0] == 1:
-            row = self._plain_row(X)
+            row = plain_row(X, self.n_features_in_) if self._takes_plain_rows() else None
             if row is not None and (threshold is None or isinstance(threshold, float)):
                 return [self._label_row(*row, top_k, threshold)]
         rows = self._check_rows(X)
@@ -224,7 +230,7 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             indices, values = row_from_dict(x, self._feature_index(), self.n_features_in_)
             if self._predict_row is not None:
                 return self._label_row(indices, values, top_k, threshold)
-            x = _one_row(indices, values, self.n_features_in_)
+            x = one_row(indices, values, self.n_features_in_)
             if hasattr(
                 self, "feature_names_in_"
             ):  # the names have just been looked up: no warning that they are missing
@@ -281,7 +287,7 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 )
             return canonical_rows(vectorizer.transform(texts))
         if vectorizer is not None and isinstance(X, list) and not X:
-            return _empty(0, self.n_features_in_)
+            return no_entries(0, self.n_features_in_)
         return canonical_rows(self._validate(X, reset=False, ensure_min_samples=0))
 
     def _check_query(self, top_k: Any, threshold: Any, labels: Any) -> Query:
@@ -309,7 +315,7 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # --- answers --------------------------------------------------------------------------------------------------
 
     def _no_rows(self) -> sparse.csr_array:
-        return _empty(0, self.n_labels_)
+        return no_entries(0, self.n_labels_)
 
     def _answer(self, rows: sparse.csr_array, query: Query) -> sparse.csr_array:
         if rows.shape[0] == 0:
@@ -327,30 +333,9 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         bounds = answer.indptr.tolist()
         return [pairs[start:stop] for start, stop in itertools.pairwise(bounds)]
 
-    def _plain_row(self, X: Any) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
-        """The arrays of a one-row csr if they need no putting in order; else None, and the long way is taken."""
-        indices, values = X.indices, X.data
-        if (
-            "label_encoding_" not in self.__dict__
-            or X.shape[1] != self.n_features_in_
-            or indices.dtype != np.int32
-            or len(indices) != X.indptr[1]
-            or len(values) != len(indices)
-            or "feature_names_in_" in self.__dict__
-        ):
-            return None
-        if values.dtype != np.float32:
-            if values.dtype != np.float64:
-                return None
-            with np.errstate(over="ignore"):
-                values = values.astype(np.float32)
-        if len(indices):
-            # A sum of squares is finite only if all values are; if it merely overflows, the long way decides.
-            if not math.isfinite(values.dot(values)) or indices[0] < 0 or indices[-1] >= self.n_features_in_:
-                return None
-            if len(indices) > 1 and not (indices[1:] > indices[:-1]).all():
-                return None
-        return indices, values
+    def _takes_plain_rows(self) -> bool:
+        # A model with feature names warns about rows without: the long way knows how.
+        return "label_encoding_" in self.__dict__ and "feature_names_in_" not in self.__dict__
 
     def _label_row(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: Any, threshold: Any
@@ -366,6 +351,50 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._feature_columns = (self.label_encoding_, feature_index(self))
         return self._feature_columns[1]
 
+    # --- model files ----------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the fitted model to a directory; `ramify.load` brings it back."""
+        persist.save(self, path)
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What a model needs beyond its parameters and the shared attributes: JSON values, and arrays."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be saved")
+
+    def _restore(self, metadata: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        """Take back what `_state` gave; shared attributes are set already. Bad content raises ValueError."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be loaded")
+
+    def _fitted_state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        encoding = self.label_encoding_
+        fitted: dict[str, Any] = {
+            "n_features": self.n_features_in_,
+            "seed": self.seed_,
+            "labels": {"kind": encoding.kind, "n_labels": encoding.n_labels, **encoding.stored_classes()},
+        }
+        if "feature_names_in_" in self.__dict__:
+            fitted["feature_names"] = NameTable.from_names(self.feature_names_in_)
+        if "vectorizer_" in self.__dict__:
+            from ramify.data.text import vectorizer_state
+
+            fitted["vectorizer"] = vectorizer_state(self.vectorizer_)
+        metadata, arrays = self._state()
+        return fitted, {"metadata": metadata, "arrays": arrays}
+
+    def _restore_fitted(self, fitted: dict[str, Any], state: dict[str, Any]) -> None:
+        self.n_features_in_ = check_integer("n_features", fitted["n_features"], at_least=0)
+        self.seed_ = check_integer("seed", fitted["seed"], at_least=0)
+        self.label_encoding_ = LabelEncoding.from_stored(**fitted["labels"])
+        self.n_labels_ = self.label_encoding_.n_labels
+        self.is_multiclass_ = self.label_encoding_.is_multiclass
+        if "feature_names" in fitted:
+            self.feature_names_in_ = np.array(fitted["feature_names"].tolist(), dtype=object)
+        if "vectorizer" in fitted:
+            from ramify.data.text import vectorizer_from_state
+
+            self.vectorizer_ = vectorizer_from_state(fitted["vectorizer"])
+        self._restore(state["metadata"], state["arrays"])
+
     # --- scikit-learn ---------------------------------------------------------------------------------------------
 
     def __sklearn_tags__(self) -> Any:
@@ -379,33 +408,3 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         state = dict(super().__getstate__())
         state.pop("_feature_columns", None)
         return state
-
-
-def keep_best(answer: sparse.csr_array, top_k: int | None, threshold: Threshold) -> sparse.csr_array:
-    """Of each row the k largest entries (the smaller column first among equals) that reach the threshold."""
-    row_of = np.repeat(np.arange(answer.shape[0]), np.diff(answer.indptr))
-    needed = threshold[answer.indices] if isinstance(threshold, np.ndarray) else np.float32(threshold)
-    kept = answer.data >= needed
-    if top_k is not None:
-        order = np.lexsort((answer.indices, -answer.data, row_of))
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[order] = np.arange(len(order)) - np.repeat(answer.indptr[:-1], np.diff(answer.indptr))
-        kept &= rank < top_k
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(row_of[kept], minlength=answer.shape[0]))])
-    return sparse.csr_array((answer.data[kept], answer.indices[kept], indptr), shape=answer.shape)
-
-
-def _best_columns(answer: sparse.csr_array) -> NDArray[np.integer]:
-    best = np.zeros(answer.shape[0], dtype=np.int64)
-    has_answer = np.diff(answer.indptr) > 0
-    best[has_answer] = answer.indices[answer.indptr[:-1][has_answer]]
-    return best
-
-
-def _one_row(indices: NDArray[np.int32], values: NDArray[np.float32], n_features: int) -> sparse.csr_array:
-    return sparse.csr_array((values, indices, np.array([0, len(indices)])), shape=(1, n_features))
-
-
-def _empty(n_rows: int, n_columns: int) -> sparse.csr_array:
-    arrays = (np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.int32), np.zeros(n_rows + 1, dtype=np.int64))
-    return sparse.csr_array(arrays, shape=(n_rows, n_columns))

@@ -100,6 +100,26 @@ def _odd_one(indices: NDArray[np.integer], n_features: int) -> int:
     return int(indices.min()) if indices.min() < 0 else int(indices.max())
 
 
+def plain_row(X: Any, n_features: int) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
+    """The arrays of a one-row csr if they need no putting in order; else None, and the long way is taken."""
+    indices, values = X.indices, X.data
+    count = len(indices)
+    if X.shape[1] != n_features or indices.dtype != np.int32 or len(values) != count or X.indptr[1] != count:
+        return None
+    if values.dtype != np.float32:
+        if values.dtype != np.float64:
+            return None
+        with np.errstate(over="ignore"):
+            values = values.astype(np.float32)
+    if count:
+        # A sum of squares is finite only if all values are; if it merely overflows, the long way decides.
+        if not math.isfinite(values.dot(values)) or indices[0] < 0 or indices[-1] >= n_features:
+            return None
+        if count > 1 and not (indices[1:] > indices[:-1]).all():
+            return None
+    return indices, values
+
+
 def row_from_dict(
     x: Mapping[Any, Any], names: Mapping[str, int] | None, n_features: int
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -73,23 +74,36 @@ class LabelEncoding:
         self._classes: NDArray[Any] | None = None
         self._names: list[Any] | None = None
         self._table: NameTable | None = None
+        self._dtype: np.dtype[Any] = np.dtype(object)
         self._index: dict[Any, int] | None = None
 
-    @classmethod
-    def of_columns(cls, n_labels: int) -> LabelEncoding:
-        """Columns that have no name but their number."""
-        encoding = cls()
-        encoding.kind, encoding.n_labels = "indicator", int(n_labels)
-        return encoding
+    def stored_classes(self) -> dict[str, Any]:
+        """The classes as a model file holds them: numbers as an array, strings as a table with their numpy type."""
+        if self.kind == "indicator":
+            return {}
+        if self._table is not None:
+            return {"classes": self._table, "dtype": str(self._dtype)}
+        classes = self.classes
+        if classes.dtype.kind in "OU":
+            return {"classes": NameTable.from_names(classes.tolist()), "dtype": str(classes.dtype)}
+        return {"classes": classes}
 
     @classmethod
-    def of_classes(cls, classes: NDArray[Any] | NameTable, kind: Kind) -> LabelEncoding:
-        """Columns with these names, in this order."""
+    def from_stored(cls, kind: Kind, n_labels: int, classes: Any = None, dtype: str = "object") -> LabelEncoding:
+        """What `stored_classes` gave, with the kind and the number of labels; checked, as a file may hold anything."""
         encoding = cls()
-        encoding.kind, encoding.n_labels = kind, len(classes)
+        if kind not in ("indicator", "collections", "classes") or type(n_labels) is not int or n_labels < 1:
+            raise ValueError(f"there are no {n_labels!r} labels of kind {kind!r}")
+        if kind != "indicator" and (classes is None or len(classes) != n_labels):
+            raise ValueError(f"{n_labels} labels do not have as many names")
+        encoding.kind, encoding.n_labels = kind, n_labels
         if isinstance(classes, NameTable):
-            encoding._table = classes
-        else:
+            if dtype != "object" and not re.fullmatch(r"<U[0-9]{1,6}", dtype):
+                raise ValueError(f"{dtype!r} is not a type of strings")
+            encoding._table, encoding._dtype = classes, np.dtype(dtype)
+        elif classes is not None:
+            if not isinstance(classes, np.ndarray) or classes.ndim != 1:
+                raise ValueError("label names must be a flat array")
             encoding._classes = classes
         return encoding
 
@@ -104,7 +118,7 @@ class LabelEncoding:
             if self.kind == "indicator":
                 self._classes = np.arange(self.n_labels)
             else:
-                self._classes = _as_array(self._name_list())
+                self._classes = _as_array(self._name_list(), self._dtype)
         return self._classes
 
     def names(self, columns: NDArray[np.integer] | Sequence[int]) -> list[Any]:
@@ -157,7 +171,7 @@ class LabelEncoding:
         names = [] if self.kind is None else self._name_list()
         index.update(zip(fresh, range(len(names), len(names) + len(fresh)), strict=True))
         names.extend(fresh)
-        self.kind, self._names, self._index, self._table = kind, names, index, None
+        self.kind, self._names, self._index, self._table, self._dtype = kind, names, index, None, np.dtype(object)
         self.n_labels = len(names)
         return indicator_of(np.fromiter(map(index.__getitem__, values), np.int32, len(values)), indptr, self.n_labels)
 
@@ -209,11 +223,11 @@ def _nearest(label: Any, index: dict[Any, int]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def _as_array(names: list[Any]) -> NDArray[Any]:
+def _as_array(names: list[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     # Strings stay objects: one long name would widen all rows of a fixed-width array.
     if names and not isinstance(names[0], str):
         return np.asarray(names)
-    array = np.empty(len(names), dtype=object)
+    array = np.empty(len(names), dtype=dtype)
     array[:] = names
     return array
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from ramify.estimator import ExtremeClassifier, keep_best
+from ramify.answers import keep_best
+from ramify.estimator import ExtremeClassifier
 
 
 class FrequencyClassifier(ExtremeClassifier):

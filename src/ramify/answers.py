@@ -1,0 +1,41 @@
+"""Small operations on answers: sparse arrays of probabilities, a row per example and a column per label."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Threshold: TypeAlias = float | NDArray[np.float32]
+
+
+def keep_best(answer: sparse.csr_array, top_k: int | None, threshold: Threshold) -> sparse.csr_array:
+    """Of each row the k largest entries (the smaller column first among equals) that reach the threshold."""
+    row_of = np.repeat(np.arange(answer.shape[0]), np.diff(answer.indptr))
+    needed = threshold[answer.indices] if isinstance(threshold, np.ndarray) else np.float32(threshold)
+    kept = answer.data >= needed
+    if top_k is not None:
+        order = np.lexsort((answer.indices, -answer.data, row_of))
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order)) - np.repeat(answer.indptr[:-1], np.diff(answer.indptr))
+        kept &= rank < top_k
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(row_of[kept], minlength=answer.shape[0]))])
+    return sparse.csr_array((answer.data[kept], answer.indices[kept], indptr), shape=answer.shape)
+
+
+def best_columns(answer: sparse.csr_array) -> NDArray[np.integer]:
+    best = np.zeros(answer.shape[0], dtype=np.int64)
+    has_answer = np.diff(answer.indptr) > 0
+    best[has_answer] = answer.indices[answer.indptr[:-1][has_answer]]
+    return best
+
+
+def one_row(indices: NDArray[np.int32], values: NDArray[np.float32], n_features: int) -> sparse.csr_array:
+    return sparse.csr_array((values, indices, np.array([0, len(indices)])), shape=(1, n_features))
+
+
+def no_entries(n_rows: int, n_columns: int) -> sparse.csr_array:
+    arrays = (np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.int32), np.zeros(n_rows + 1, dtype=np.int64))
+    return sparse.csr_array(arrays, shape=(n_rows, n_columns))
