@@ -213,7 +213,7 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self, X: Any, top_k: int | None = 5, threshold: float | ArrayLike | None = None
     ) -> list[list[tuple[Any, float]]]:
         """Per row, (label, probability) pairs, best first."""
-        if self._predict_row is not None and isinstance(X, _ONE_ROW_TYPES) and X.shape[0] == 1:
+        if self._predict_row is not None and type(X) in _ONE_ROW_TYPES and X.shape[0] == 1:
             row = plain_row(X, self.n_features_in_) if self._takes_plain_rows() else None
             if row is not None and (threshold is None or isinstance(threshold, float)):
                 return [self._label_row(*row, top_k, threshold)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Mapping
 from typing import Any
 
@@ -100,6 +101,9 @@ def _odd_one(indices: NDArray[np.integer], n_features: int) -> int:
     return int(indices.min()) if indices.min() < 0 else int(indices.max())
 
 
+_all = np.logical_and.reduce  # without the detour of ndarray.all
+
+
 def plain_row(X: Any, n_features: int) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
     """The arrays of a one-row csr if they need no putting in order; else None, and the long way is taken."""
     indices, values = X.indices, X.data
@@ -115,7 +119,7 @@ def plain_row(X: Any, n_features: int) -> tuple[NDArray[np.int32], NDArray[np.fl
         # A sum of squares is finite only if all values are; if it merely overflows, the long way decides.
         if not math.isfinite(values.dot(values)) or indices[0] < 0 or indices[-1] >= n_features:
             return None
-        if count > 1 and not (indices[1:] > indices[:-1]).all():
+        if count > 1 and not _all(indices[1:] > indices[:-1]):
             return None
     return indices, values
 
@@ -130,38 +134,50 @@ def row_from_dict(
     >>> row_from_dict({7: 0.5, 2: 1}, None, 10)
     (array([2, 7], dtype=int32), array([1. , 0.5], dtype=float32))
     """
-    row: dict[int, float] = {}
-    for feature, value in x.items():
-        if isinstance(feature, str):
-            if names is None:
-                raise ValueError(f"feature {feature!r} is a name, but the model was trained without feature names")
-            column = names.get(feature, n_features)
-        elif isinstance(feature, int | np.integer) and not isinstance(feature, bool):
-            column = int(feature)
-            if column < 0:
-                raise ValueError(f"feature numbers begin at 0, got {column}")
-        else:
-            raise ValueError(f"a feature is a column number or a name, got {feature!r}")
-        if column < n_features:
-            row[column] = _finite(feature, value)
-    columns = sorted(row)
-    return (
-        np.array(columns, dtype=np.int32),
-        np.fromiter((row[column] for column in columns), dtype=np.float32, count=len(columns)),
+    if all(issubclass(feature_type, int) and feature_type is not bool for feature_type in set(map(type, x))):
+        columns = np.fromiter(x, dtype=np.int64, count=len(x))
+    else:
+        columns = np.fromiter((_column(feature, names, n_features) for feature in x), dtype=np.int64, count=len(x))
+    values = _finite_values(x)
+    if len(columns) and columns.min() < 0:
+        raise ValueError(f"feature numbers begin at 0, got {columns.min()}")
+    order = np.argsort(columns, kind="stable")
+    columns, values = columns[order], values[order]
+    seen = int(np.searchsorted(columns, n_features))
+    columns = columns[:seen]
+    if seen > 1 and not _all(columns[1:] > columns[:-1]):
+        raise ValueError(
+            f"a feature is given twice: by name and by number {columns[:-1][columns[1:] == columns[:-1]][0]}"
+        )
+    return columns.astype(np.int32), values[:seen]
+
+
+def _column(feature: Any, names: Mapping[str, int] | None, n_features: int) -> int:
+    if isinstance(feature, str):
+        if names is None:
+            raise ValueError(f"feature {feature!r} is a name, but the model was trained without feature names")
+        return names.get(feature, n_features)
+    if isinstance(feature, int | np.integer) and not isinstance(feature, bool):
+        return int(feature)
+    raise ValueError(f"a feature is a column number or a name, got {feature!r}")
+
+
+def _finite_values(x: Mapping[Any, Any]) -> NDArray[np.float32]:
+    try:
+        with np.errstate(over="ignore"):
+            values = np.fromiter(x.values(), dtype=np.float64, count=len(x)).astype(np.float32)
+        if np.isfinite(values).all() and not any(issubclass(t, str | bytes) for t in set(map(type, x.values()))):
+            return values
+    except (TypeError, ValueError):
+        pass
+    feature, value = next((feature, value) for feature, value in x.items() if not _is_finite(value))
+    raise ValueError(
+        f"feature {feature!r} is {value!r}: values must be numbers, and NaN, infinity and values beyond float32 are refused"
     )
 
 
-_LARGEST = float(np.finfo(np.float32).max)
-
-
-def _finite(feature: Any, value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"feature {feature!r} must have a number as its value, got {value!r}") from None
-    if not math.isfinite(number) or abs(number) > _LARGEST:
-        raise ValueError(f"feature {feature!r} is {value!r}: NaN, infinity and values beyond float32 are refused")
-    return number
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and abs(float(value)) <= float(np.finfo(np.float32).max)
 
 
 def feature_index(estimator: Any) -> Mapping[str, int] | None:

@@ -123,14 +123,15 @@ class LabelEncoding:
 
     def names(self, columns: NDArray[np.integer] | Sequence[int]) -> list[Any]:
         """The labels of these columns, as plain Python strings and numbers."""
+        positions = columns.tolist() if isinstance(columns, np.ndarray) else [int(column) for column in columns]
         if self.kind == "indicator":
-            return columns.tolist() if isinstance(columns, np.ndarray) else [int(column) for column in columns]
+            return positions
         if self._names is not None:
             names = self._names
-            return [names[column] for column in columns]
+            return [names[position] for position in positions]
         if self._table is not None:
-            return self._table.take(columns)
-        return self.classes[columns].tolist()  # type: ignore[no-any-return]
+            return self._table.take(positions)
+        return self.classes[positions].tolist()  # type: ignore[no-any-return]
 
     def columns(self, labels: Iterable[Any]) -> NDArray[np.int32]:
         """The columns of these labels; a label the model does not know is refused by name."""
