@@ -79,8 +79,11 @@ def _looks_like_indicator(rows: list[Any]) -> bool:
     """
     if not all(issubclass(row_type, list | np.ndarray) for row_type in set(map(type, rows))):
         return False
-    width = len(rows[0]) if np.ndim(rows[0]) else 0
-    if width < 2 or any(np.ndim(value) or isinstance(value, str) or value not in (0, 1) for value in rows[0]):
+    if any(isinstance(row, np.ndarray) and row.ndim != 1 for row in rows):
+        return False
+    width = len(rows[0])
+    is_number = (int, float, np.number, np.bool_)
+    if width < 2 or not all(isinstance(value, is_number) and value in (0, 1) for value in rows[0]):
         return False
     if any(len(row) != width for row in rows):
         return False

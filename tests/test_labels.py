@@ -1,0 +1,264 @@
+"""Y in every form: which column a label gets, and what is refused."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.exceptions import DataConversionWarning
+
+from ramify.data.labels import LabelEncoding, encode_labels, label_indicator
+
+
+def dense(encoded):
+    return encoded.indicator.toarray().astype(int).tolist()
+
+
+def test_an_indicator_keeps_its_columns_also_empty_ones():
+    Y = np.array([[0, 1, 0], [0, 1, 0]])
+    for form in (Y, Y.astype(bool), Y.astype(float), sparse.csr_matrix(Y), sparse.coo_array(Y), sparse.csc_array(Y)):
+        encoded = encode_labels(form)
+        assert dense(encoded) == Y.tolist()
+        assert encoded.classes is None
+        assert not encoded.is_multiclass
+        assert encoded.indicator.dtype == np.float32
+        assert encoded.indicator.nnz == 2
+
+
+def test_stored_zeros_and_unsorted_indices_of_an_indicator_are_put_in_order_on_a_copy():
+    Y = sparse.csr_matrix((np.array([1, 0, 1]), np.array([2, 1, 0]), np.array([0, 3])), shape=(1, 3))
+    encoded = encode_labels(Y)
+    assert encoded.indicator.indices.tolist() == [0, 2]
+    assert Y.indices.tolist() == [2, 1, 0]
+    assert Y.data.tolist() == [1, 0, 1]
+
+
+def test_labels_of_collections_stand_in_order_of_first_appearance():
+    encoded = encode_labels([["zebra", "Äpfel, rot"], (), ("bär", "zebra")])
+    assert encoded.classes.tolist() == ["zebra", "Äpfel, rot", "bär"]
+    assert dense(encoded) == [[1, 1, 0], [0, 0, 0], [1, 0, 1]]
+
+
+def test_sets_are_sorted_so_that_columns_do_not_depend_on_hashing():
+    assert encode_labels([{"c", "a", "b"}, frozenset({"d"})]).classes.tolist() == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("wrap", [list, pd.Series, lambda rows: np.array([*rows, None], dtype=object)[:-1]])
+def test_collections_come_as_list_series_or_object_array(wrap):
+    encoded = encode_labels(wrap([["a"], ["b", "a"]]))
+    assert dense(encoded) == [[1, 0], [1, 1]]
+
+
+def test_integer_labels_of_collections_are_names_and_not_columns():
+    encoded = encode_labels([[70, np.int32(7)], np.array([7])])
+    assert encoded.classes.tolist() == [70, 7]
+    assert encoded.classes.dtype == np.int64
+    assert dense(encoded) == [[1, 1], [0, 1]]
+
+
+def test_a_label_named_twice_in_a_row_is_one_label():
+    assert dense(encode_labels([["a", "a"], ["b"]])) == [[1, 0], [0, 1]]
+
+
+def test_a_list_of_strings_is_one_class_a_row_and_is_not_split_into_letters():
+    encoded = encode_labels(["ab", "b", "ab"])
+    assert encoded.is_multiclass
+    assert encoded.classes.tolist() == ["ab", "b"]
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.array([3, 1, 3]),
+        np.array([3.0, 1.0, 3.0]),
+        np.array(["b", "a", "b"]),
+        np.array(["b", "a", "b"], dtype=object),
+        np.array([True, False, True]),
+        [3, 1, 3],
+        pd.Series(["b", "a", "b"]),
+        pd.Series(["b", "a", "b"], dtype="category"),
+        pd.Series([3, 1, 3], dtype="Int64"),
+        np.array([3, 1, 3], dtype=object),
+    ],
+    ids=lambda y: f"{type(y).__name__}-{getattr(y, 'dtype', '')}",
+)
+def test_classes_are_sorted_as_in_scikit_learn(y):
+    encoded = encode_labels(y)
+    assert encoded.is_multiclass
+    assert encoded.classes.tolist() == sorted(set(list(y)))
+    assert dense(encoded) == [[0, 1], [1, 0], [0, 1]]
+
+
+def test_classes_keep_the_type_of_numpy_arrays():
+    for y in (np.array(["b", "a"]), np.array(["b", "a"], dtype=object), np.array([2, 1], dtype=np.int16)):
+        assert encode_labels(y).classes.dtype == y.dtype
+
+
+def test_lists_of_zeros_and_ones_of_equal_length_are_an_indicator():
+    assert encode_labels([[0, 1, 1], [1, 0, 0]]).classes is None
+    assert dense(encode_labels(list(np.eye(3, dtype=int)))) == np.eye(3).tolist()
+    assert encode_labels([[0], [1]]).classes.tolist() == [0, 1]
+    assert encode_labels([(0, 1), (1, 0)]).classes.tolist() == [0, 1]
+    assert encode_labels([[0, 1], [1]]).classes.tolist() == [0, 1]
+
+
+def test_a_column_of_classes_is_flattened_with_scikit_learns_warning():
+    with pytest.warns(DataConversionWarning, match="A column-vector y was passed"):
+        assert encode_labels(np.array([[2], [0], [1]])).is_multiclass
+    assert not encode_labels(np.array([[1], [0]])).is_multiclass  # one label that is there or not
+
+
+@pytest.mark.parametrize(
+    ("Y", "said"),
+    [
+        (None, "requires y"),
+        (np.zeros((2, 2, 2)), "3 dimensions"),
+        (np.array([[0, 2]]), "only 0 and 1, got 2 in row 0, column 1"),
+        (sparse.csr_array(np.array([[0, 1], [-1, 0]])), "got -1 in row 1, column 0"),
+        (np.array([[0.5, 1]]), "only 0 and 1"),
+        (np.array([[np.nan, 1]]), "only 0 and 1"),
+        (sparse.coo_array((np.array([1, 1]), (np.array([0, 0]), np.array([1, 1]))), shape=(1, 2)), "got 2"),
+        (np.array([["a", "b"]]), "only 0 and 1, got <U1"),
+        (np.array([0.5, 1.5]), "Unknown label type: "),
+        (np.array([1.0, np.nan]), "NaN in row 1"),
+        (np.array([np.inf, 1.0]), "infinity in row 0"),
+        (["a", None], "None in row 1"),
+        (["a", float("nan")], "NaN in row 1"),
+        (["a", 1], "mixes strings and numbers"),
+        (pd.Series(["a", None], dtype="category"), "row 1"),
+        (pd.Series([1, None], dtype="Int64"), "row 1"),
+        (np.array([1 + 2j]), "Unknown label type"),
+        (np.array(["2020-01-01"], dtype="datetime64[D]"), "Unknown label type"),
+        ([["a"], None], "row 1 of Y is None.*write \\[\\]"),
+        ([["a"], "bc"], "row 1 of Y is 'bc'.*write \\['bc'\\]"),
+        ([["a"], float("nan")], "row 1 of Y is NaN"),
+        ([["a"], 3], "row 1 of Y is 3"),
+        ([["a", None]], "None in row 0"),
+        ([["a"], [], ["b", float("nan")]], "NaN in row 2"),
+        ([["a"], [1]], "mixes strings and integers, 'a' in row 0 and 1 in row 1"),
+        ([{"a", 1}], "mixes strings and integers"),
+        ([[1], [-1]], "negative.*-1 in row 1"),
+        ([[2**63]], "above"),
+        ([[1.5]], "1.5 in row 0"),
+        ([["a", ["b"]]], "\\['b'\\] in row 0"),
+        ([[True]], "True in row 0"),
+        ("abc", "got a str"),
+        ({"a": 1}, "got a dict"),
+    ],
+    ids=repr,
+)
+def test_refused_labels_say_what_and_where(Y, said):
+    with pytest.raises(ValueError, match=said):
+        encode_labels(Y)
+
+
+def test_label_indicator_reads_integers_as_columns():
+    assert label_indicator(np.array([2, 0, 2])).toarray().tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 1]]
+    assert label_indicator(sparse.csc_array(np.eye(2))).toarray().tolist() == [[1, 0], [0, 1]]
+    with pytest.raises(ValueError, match="negative, got -1 in row 1"):
+        label_indicator(np.array([0, -1]))
+    with pytest.raises(ValueError, match="shape"):
+        label_indicator(np.array(["a"]))
+
+
+@given(st.lists(st.lists(st.text(max_size=3), max_size=4), min_size=1, max_size=12))
+def test_decoding_gives_back_the_labels_of_each_row(rows):
+    encoding = LabelEncoding()
+    indicator = encoding.extend(rows)
+    indptr = indicator.indptr
+    for row, labels in enumerate(rows):
+        assert set(encoding.names(indicator.indices[indptr[row] : indptr[row + 1]])) == set(labels)
+    assert encoding.classes.tolist() == list(dict.fromkeys(label for labels in rows for label in labels))
+
+
+@given(st.lists(st.lists(st.integers(0, 20), max_size=4), max_size=12), st.integers(0, 12))
+def test_labels_read_in_two_parts_get_the_columns_of_one_part(rows, cut):
+    whole, parts = LabelEncoding(), LabelEncoding()
+    rows = [tuple(labels) for labels in [[0], *rows]]
+    everything = whole.extend(rows)
+    first, second = parts.extend(rows[: cut + 1]), parts.extend(rows[cut + 1 :])
+    assert parts.classes.tolist() == whole.classes.tolist()
+    first.resize(first.shape[0], whole.n_labels)
+    assert (sparse.vstack([first, second]) != everything).nnz == 0
+
+
+def test_classes_that_appear_later_are_appended():
+    encoding = LabelEncoding()
+    encoding.extend(np.array(["b", "a"]))
+    assert encoding.extend(np.array(["c", "0", "a"])).indices.tolist() == [2, 3, 0]
+    assert encoding.classes.tolist() == ["a", "b", "c", "0"]
+
+
+def test_an_indicator_may_widen_and_a_narrow_one_is_filled_up():
+    encoding = LabelEncoding()
+    assert encoding.extend(np.eye(2)).shape == (2, 2)
+    assert encoding.extend(np.eye(4)).shape == (4, 4)
+    assert encoding.extend(np.eye(3)).shape == (3, 4)
+
+
+def test_a_refused_extension_changes_nothing():
+    encoding = LabelEncoding()
+    encoding.extend([["a"]])
+    for bad in ([["b"], [3]], [[3]], [["b"], None], np.eye(2), ["b"]):
+        with pytest.raises(ValueError):
+            encoding.extend(bad)
+    assert (encoding.kind, encoding.n_labels, encoding.classes.tolist()) == ("collections", 1, ["a"])
+
+
+def test_a_known_encoding_marks_rows_with_unknown_labels():
+    encoding = LabelEncoding()
+    encoding.extend([["a", "b"]])
+    indicator, unknown = encoding.encode([["b"], ["b", "z"], [], ["z"]])
+    assert indicator.toarray().tolist() == [[0, 1], [0, 1], [0, 0], [0, 0]]
+    assert unknown.tolist() == [False, True, False, True]
+
+
+def test_columns_of_labels_and_what_is_said_of_unknown_ones():
+    encoding = LabelEncoding()
+    encoding.extend([["fever", "cough"]])
+    assert encoding.columns(["cough", "fever"]).tolist() == [1, 0]
+    with pytest.raises(ValueError, match="'caugh' is not among the 2 known labels; did you mean 'cough'"):
+        encoding.columns(["caugh"])
+    with pytest.raises(ValueError, match=r"write \['cough'\]"):
+        encoding.columns("cough")
+    with pytest.raises(ValueError, match="is not among"):
+        encoding.columns([["cough"]])
+    numbered = LabelEncoding()
+    numbered.extend(np.eye(3))
+    assert numbered.columns([2]).tolist() == [2]
+    for bad in (3, -1, "a", 1.0):
+        with pytest.raises(ValueError, match="columns are 0 to 2"):
+            numbered.columns([bad])
+
+
+def test_stored_classes_come_back_with_their_type_also_through_pickle():
+    for Y in (np.array(["b", "ü"]), [["b"], ["ü\ud800"]], np.array([4, 2]), np.eye(2), np.array([True, False])):
+        encoding = LabelEncoding()
+        encoding.extend(Y)
+        stored = LabelEncoding.from_stored(encoding.kind, encoding.n_labels, **encoding.stored_classes())
+        for again in (stored, pickle.loads(pickle.dumps(stored))):
+            assert again.classes.dtype == encoding.classes.dtype
+            assert again.classes.tolist() == encoding.classes.tolist()
+            assert again.names([1]) == encoding.names([1])
+            assert again.columns(encoding.classes[:1]).tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        {"kind": "tree", "n_labels": 1},
+        {"kind": "classes", "n_labels": 0},
+        {"kind": "classes", "n_labels": 2},
+        {"kind": "classes", "n_labels": 2, "classes": np.arange(3)},
+        {"kind": "classes", "n_labels": 2, "classes": ["a", "b"]},
+    ],
+    ids=repr,
+)
+def test_impossible_stored_classes_are_refused(stored):
+    with pytest.raises(ValueError):
+        LabelEncoding.from_stored(**stored)
