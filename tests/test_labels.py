@@ -90,7 +90,7 @@ def test_a_list_of_strings_is_one_class_a_row_and_is_not_split_into_letters():
 def test_classes_are_sorted_as_in_scikit_learn(y):
     encoded = encode_labels(y)
     assert encoded.is_multiclass
-    assert encoded.classes.tolist() == sorted(set(list(y)))
+    assert encoded.classes.tolist() == sorted(set(y))
     assert dense(encoded) == [[0, 1], [1, 0], [0, 1]]
 
 
@@ -147,6 +147,8 @@ def test_a_column_of_classes_is_flattened_with_scikit_learns_warning():
         ([[1.5]], "1.5 in row 0"),
         ([["a", ["b"]]], "\\['b'\\] in row 0"),
         ([[True]], "True in row 0"),
+        ([np.array(1), np.array(0)], "row 0 of Y"),
+        ([np.eye(2), np.eye(2)], "row 0"),
         ("abc", "got a str"),
         ({"a": 1}, "got a dict"),
     ],

@@ -172,7 +172,7 @@ def _finite_values(x: Mapping[Any, Any]) -> NDArray[np.float32]:
         pass
     feature, value = next((feature, value) for feature, value in x.items() if not _is_finite(value))
     raise ValueError(
-        f"feature {feature!r} is {value!r}: values must be numbers; NaN, infinity and what is beyond float32 are refused"
+        f"feature {feature!r} is {value!r}: values must be numbers, neither NaN nor infinite nor beyond float32"
     )
 
 

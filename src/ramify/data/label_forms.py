@@ -175,6 +175,9 @@ def _read_collections(rows: list[Any]) -> tuple[list[Any], NDArray[np.int64]]:
                 for row, labels in enumerate(rows)
             ]
         if issubclass(row_type, np.ndarray):
+            for row, labels in enumerate(rows):
+                if isinstance(labels, np.ndarray) and labels.ndim != 1:
+                    _refuse_row(row, labels)
             rows = [labels.tolist() if isinstance(labels, np.ndarray) else labels for labels in rows]
     indptr = np.zeros(len(rows) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(map(len, rows), dtype=np.int64, count=len(rows)), out=indptr[1:])
@@ -222,5 +225,6 @@ def _refuse_row(row: int, labels: Any) -> NoReturn:
         hint = f"write [{labels!r}] where other rows are lists"
     else:
         hint = "write [] for a row without labels"
-    what = "None" if labels is None else "NaN" if labels != labels else repr(labels)
+    is_nan = isinstance(labels, float) and labels != labels
+    what = "None" if labels is None else "NaN" if is_nan else repr(labels)
     raise ValueError(f"row {row} of Y is {what}, not a collection of labels; {hint}")
