@@ -1,0 +1,89 @@
+"""From scores to probabilities: a monotone map per level of the tree, fitted on examples that were held out."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from ramify import _core
+
+KNOT_STEP = 0.25
+KNOTS = np.arange(-4.0, 4.0 + KNOT_STEP, KNOT_STEP)
+
+
+class Link(NamedTuple):
+    """Logits at the knots of a uniform grid of scores, a row for each level; linear between and beyond the knots.
+
+    No rows: scores are logits themselves.
+    """
+
+    logits: NDArray[np.float32]
+    low: float = float(KNOTS[0])
+    step: float = KNOT_STEP
+
+
+IDENTITY = Link(np.zeros((0, 0), np.float32))
+
+
+def fit_link(positive: NDArray[np.float64], negative: NDArray[np.float64], *, smoothness: float = 1.0) -> Link:
+    """Fit a map for each level from histograms of held-out scores (levels x bins).
+
+    Each is the rising, piecewise linear logit of least log loss; second differences are penalised, so that
+    sparse data give a straight line (Platt's scaling) and rich data their own shape. A level without data
+    borrows the map of all levels together.
+
+    >>> scores = _core.HISTOGRAM_LOW + _core.HISTOGRAM_WIDTH * (np.arange(512) + 0.5)
+    >>> chance = 1 / (1 + np.exp(-3 * scores))
+    >>> link = fit_link(1000 * chance[None], 1000 * (1 - chance)[None])
+    >>> np.allclose(link.logits[0], 3 * KNOTS, atol=0.3)
+    True
+    """
+    pooled = _fit_level(positive.sum(axis=0), negative.sum(axis=0), smoothness)
+    logits = [
+        _fit_level(p, n, smoothness, start=pooled) if min(p.sum(), n.sum()) >= 10 else pooled
+        for p, n in zip(positive, negative, strict=True)
+    ]
+    return Link(np.asarray(logits, np.float32))
+
+
+def _fit_level(
+    positive: NDArray[np.float64],
+    negative: NDArray[np.float64],
+    smoothness: float,
+    start: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """Logits at the knots that minimise the log loss of one histogram, by Newton's method, then made to rise."""
+    used = np.flatnonzero(positive + negative)
+    scores = _core.HISTOGRAM_LOW + _core.HISTOGRAM_WIDTH * (used + 0.5)
+    at = np.clip((scores - KNOTS[0]) / KNOT_STEP, 0, len(KNOTS) - 1.001)
+    knot = at.astype(int)
+    hat = np.zeros((len(used), len(KNOTS)))  # what each knot gives to each bin
+    hat[np.arange(len(used)), knot] = 1 - (at - knot)
+    hat[np.arange(len(used)), knot + 1] = at - knot
+    bend = np.diff(np.eye(len(KNOTS)), 2, axis=0)
+    penalty = smoothness * (bend.T @ bend)
+    anchor = 3.0 * KNOTS - 2.0 if start is None else start
+    pull = 1e-3  # towards the anchor, so that knots without data stay finite
+    total, wins = (positive + negative)[used], positive[used]
+
+    def objective(logits: NDArray[np.float64]) -> float:
+        z = hat @ logits
+        fit = total @ np.logaddexp(0, z) - wins @ z
+        return float(fit + 0.5 * logits @ penalty @ logits + 0.5 * pull * ((logits - anchor) ** 2).sum())
+
+    logits, value = anchor, objective(anchor)
+    for _ in range(50):
+        p = expit(hat @ logits)
+        gradient = hat.T @ (total * p - wins) + penalty @ logits + pull * (logits - anchor)
+        hessian = (hat * (total * p * (1 - p) + 1e-9)[:, None]).T @ hat + penalty + pull * np.eye(len(KNOTS))
+        step = np.linalg.solve(hessian, gradient)
+        size = 1.0
+        while (new := objective(logits - size * step)) > value and size > 1e-4:
+            size /= 2
+        if value - new < 1e-6 * abs(value):
+            break
+        logits, value = logits - size * step, new
+    return np.maximum.accumulate(logits) + 1e-3 * np.arange(len(KNOTS))
