@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "label_clustering.hpp"
+#include "label_vectors.hpp"
 #include "tree_walks.hpp"
 
 namespace nb = nanobind;
@@ -92,6 +94,65 @@ auto huffman_parents(In<double> frequency, std::int32_t arity) {
     return to_numpy(std::move(parent));
 }
 
+/// Refuses row starts and columns that point outside.
+void check_rows(const ramify::SparseRows& rows, std::size_t n_columns, const char* name) {
+    const auto fail = [&](const char* what) { throw nb::value_error((std::string(name) + ": " + what).c_str()); };
+    if (rows.start.empty() || rows.start.front() != 0) fail("indptr must begin with 0");
+    for (std::size_t row = 0; row + 1 < rows.start.size(); ++row)
+        if (rows.start[row] > rows.start[row + 1]) fail("indptr must not fall");
+    if (rows.start.back() != static_cast<std::int64_t>(rows.column.size())) fail("indptr must end with the number of indices");
+    if (n_columns > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) fail("too many columns for 32-bit numbers");
+    std::uint32_t largest = 0;  // a negative index is huge here
+    for (std::int32_t column : rows.column) largest = std::max(largest, static_cast<std::uint32_t>(column));
+    if (!rows.column.empty() && largest >= n_columns) fail("an index lies outside the array");
+}
+
+auto label_vectors(In<std::int64_t> x_start, In<std::int32_t> x_column, In<float> x_value, std::size_t n_features,
+                   In<std::int64_t> label_start, In<std::int32_t> label_rows, float prune, int n_threads) {
+    const ramify::SparseRows rows{view(x_start), view(x_column), view(x_value)};
+    const ramify::SparseRows positives{view(label_start), view(label_rows), {}};
+    if (x_value.size() != x_column.size()) throw nb::value_error("X: as many values as indices are needed");
+    ramify::LabelVectors vectors;
+    {
+        nb::gil_scoped_release released;
+        check_rows(rows, n_features, "X");
+        check_rows(positives, rows.size(), "Y");
+        vectors = ramify::label_vectors(rows, n_features, positives.start, positives.column, prune, n_threads);
+    }
+    const auto n = static_cast<std::size_t>(vectors.start.back());
+    auto* column = vectors.column.release();
+    nb::capsule column_owner(column, [](void* p) noexcept { delete[] static_cast<std::int32_t*>(p); });
+    auto* value = vectors.value.release();
+    nb::capsule value_owner(value, [](void* p) noexcept { delete[] static_cast<float*>(p); });
+    return nb::make_tuple(to_numpy(std::move(vectors.start)),
+                          nb::ndarray<nb::numpy, std::int32_t, nb::ndim<1>>(column, {n}, column_owner),
+                          nb::ndarray<nb::numpy, float, nb::ndim<1>>(value, {n}, value_owner));
+}
+
+void split_labels(In<std::int64_t> start, In<std::int32_t> column, In<float> value, std::size_t n_features,
+                  nb::ndarray<std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> order, In<std::int64_t> starts,
+                  In<std::int64_t> cuts, In<std::int64_t> stops, double eps, int max_iterations, std::uint64_t seed, int n_threads) {
+    const ramify::SparseRows vectors{view(start), view(column), view(value)};
+    if (value.size() != column.size()) throw nb::value_error("vectors: as many values as indices are needed");
+    if (cuts.size() != starts.size() || stops.size() != starts.size()) throw nb::value_error("starts, cuts and stops must be equally long");
+    if (n_threads < 1) throw nb::value_error("n_threads must be at least 1");
+    std::vector<ramify::SplitPart> parts;
+    std::int64_t behind = 0;
+    for (std::size_t k = 0; k < starts.size(); ++k) {
+        const ramify::SplitPart part{view(starts)[k], view(cuts)[k], view(stops)[k]};
+        if (part.start < behind || part.cut <= part.start || part.stop <= part.cut || part.stop > static_cast<std::int64_t>(order.size()))
+            throw nb::value_error("parts must rise without overlap, each with start < cut < stop");
+        behind = part.stop;
+        parts.push_back(part);
+    }
+    const std::span<std::int32_t> labels(order.data(), order.size());
+    nb::gil_scoped_release released;
+    check_rows(vectors, n_features, "vectors");
+    for (std::int32_t label : labels)
+        if (label < 0 || static_cast<std::size_t>(label) >= vectors.size()) throw nb::value_error("order holds a label without a vector");
+    ramify::split_parts(vectors, n_features, labels, parts, {eps, max_iterations, seed}, n_threads);
+}
+
 }  // namespace
 
 void bind_trees(nb::module_& m) {
@@ -114,4 +175,10 @@ void bind_trees(nb::module_& m) {
         "parent"_a, "values"_a, "The sum of the values at and below every node.");
     m.def("huffman_parents", &huffman_parents, "frequency"_a, "arity"_a,
           "Parents of Huffman's code over rising frequencies: leaves first, the root last.");
+    m.def("label_vectors", &label_vectors, "x_start"_a, "x_column"_a, "x_value"_a, "n_features"_a, "label_start"_a,
+          "label_rows"_a, "prune"_a, "n_threads"_a,
+          "PIFA label vectors of unit length as the three arrays of a csr_array.");
+    m.def("split_labels", &split_labels, "start"_a, "column"_a, "value"_a, "n_features"_a, "order"_a, "starts"_a, "cuts"_a,
+          "stops"_a, "eps"_a, "max_iterations"_a, "seed"_a, "n_threads"_a,
+          "Balanced spherical 2-means of order[start:stop] for every part, in place: the first cut - start labels are one half.");
 }

@@ -1,6 +1,18 @@
 """Label trees and their builders, each called as ``builder(X, Y, *, max_leaf, random_state, …)``."""
 
+from ramify.trees.coding import fano_tree, huffman_tree
+from ramify.trees.kmeans import kmeans_tree
 from ramify.trees.label_tree import LabelTree
+from ramify.trees.resolving import resolve
 from ramify.trees.simple import complete_tree, one_level_tree, random_tree
 
-__all__ = ["LabelTree", "complete_tree", "one_level_tree", "random_tree"]
+__all__ = [
+    "LabelTree",
+    "complete_tree",
+    "fano_tree",
+    "huffman_tree",
+    "kmeans_tree",
+    "one_level_tree",
+    "random_tree",
+    "resolve",
+]

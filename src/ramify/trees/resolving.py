@@ -1,0 +1,79 @@
+"""From what a user says about the tree to a tree."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ramify.trees.coding import fano_tree, huffman_tree, label_frequency
+from ramify.trees.kmeans import kmeans_tree
+from ramify.trees.label_tree import LabelTree
+from ramify.trees.simple import complete_tree, one_level_tree, random_tree
+
+BUILDERS: dict[str, Callable[..., LabelTree]] = {
+    "kmeans": kmeans_tree,
+    "random": random_tree,
+    "complete": complete_tree,
+    "huffman": huffman_tree,
+    "fano": fano_tree,
+    "one_level": one_level_tree,
+}
+
+
+def resolve(tree: str | LabelTree | Callable[..., LabelTree], X: Any, Y: Any, **settings: Any) -> LabelTree:
+    """The tree for X and Y: by a builder's name, by a builder of one's own, or a ready LabelTree.
+
+    A builder gets those of the settings that it has parameters for. The answer is as wide as Y, and every label that
+    has an example has a leaf.
+
+    >>> resolve("complete", None, [0, 1, 2], arity=2, max_leaf=1).to_nested()
+    [0, [1, 2]]
+    >>> resolve(lambda X, Y: LabelTree.from_nested([2, 1, 0]), None, [0, 1, 2]).to_nested()
+    [2, 1, 0]
+    """
+    if isinstance(tree, LabelTree):
+        return _fitted_to(tree, Y, "the given tree")
+    if isinstance(tree, str):
+        if tree not in BUILDERS:
+            raise ValueError(f"tree must be one of {', '.join(map(repr, BUILDERS))}, got {tree!r}")
+        return BUILDERS[tree](X, Y, **_accepted(BUILDERS[tree], settings))
+    if callable(tree):
+        built = tree(X, Y, **_accepted(tree, settings))
+        name = getattr(tree, "__name__", repr(tree))
+        if not isinstance(built, LabelTree):
+            raise TypeError(f"the tree builder {name} must return a LabelTree, got {type(built).__name__}")
+        return _fitted_to(built, Y, f"the tree from {name}")
+    raise TypeError(
+        f"tree must be a LabelTree, a builder called as builder(X, Y, ...), or one of "
+        f"{', '.join(map(repr, BUILDERS))}; got {type(tree).__name__}"
+    )
+
+
+def _accepted(builder: Callable[..., LabelTree], settings: dict[str, Any]) -> dict[str, Any]:
+    parameters = inspect.signature(builder).parameters.values()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return settings
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    names = {parameter.name for parameter in parameters if parameter.kind in by_name}
+    return {name: value for name, value in settings.items() if name in names}
+
+
+def _fitted_to(tree: LabelTree, Y: Any, name: str) -> LabelTree:
+    frequency = label_frequency(Y)
+    largest = int(tree.label.max())
+    if largest >= len(frequency):
+        raise ValueError(f"{name} has a leaf for label {largest}, but Y has only {len(frequency)} columns")
+    tree = LabelTree(tree.parent, tree.label, n_labels=len(frequency)) if tree.n_labels != len(frequency) else tree
+    missing = np.flatnonzero((tree.leaf_of < 0) & (frequency > 0))
+    if len(missing):
+        raise ValueError(
+            f"{name} has no leaf for label {missing[0]}, which has {frequency[missing[0]]} examples"
+            + (f"; {len(missing)} such labels in all" if len(missing) > 1 else "")
+        )
+    return tree
+
+
+__all__ = ["BUILDERS", "resolve"]
