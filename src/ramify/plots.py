@@ -92,7 +92,8 @@ def reliability_diagram(Y_true: Any, P: Any, path: str | PathLike[str] | None = 
 
     figure = _new_figure(5.6, 6.6, path)
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[3.4, 1])
-    bottom.set(xlim=(-0.02, 1.02), yscale="log", xlabel="predicted probability", ylabel="estimates")
+    bottom.set(xlim=(-0.02, 1.02), yscale="log", autoscaley_on=False)
+    bottom.set(xlabel="predicted probability", ylabel="estimates")
     top.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1.2, label="perfectly calibrated")
     edges = np.linspace(0, 1, n_bins + 1)
     largest = 1
