@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -161,30 +162,56 @@ def rank(comparison: Comparison, k: int) -> Ranked:
 
 
 def top_positions(scores: csr_array, k: int) -> NDArray[np.int64]:
-    """Positions in `scores.data` of each row's k best, best first, -1 beyond its last; shape (n, k).
-
-    Rows of similar length are padded to a common width and sorted together, so the padding at most doubles the work
-    however uneven the rows are.
-    """
-    n_rows = scores.shape[0]
-    answer = np.full((n_rows, k), -1, dtype=np.int64)
-    start = scores.indptr[:-1].astype(np.int64)
-    length = np.diff(scores.indptr).astype(np.int64)
-    bucket = np.ceil(np.log2(np.maximum(length, 1))).astype(np.int64)
-    exact = np.float32 if scores.data.dtype == np.float32 else np.float64
-    falling = np.negative(scores.data, dtype=exact)
-    for power in np.unique(bucket[length > 0]):
-        rows = np.flatnonzero((bucket == power) & (length > 0))
-        place = np.arange(length[rows].max())
-        stands = place < length[rows, None]
-        position = start[rows, None] + place
-        key = np.full(position.shape, np.inf, dtype=falling.dtype)
-        key[stands] = falling[position[stands]]
+    """Positions in `scores.data` of each row's k best, best first, -1 beyond its last; shape (n, k)."""
+    answer = np.full((scores.shape[0], k), -1, dtype=np.int64)
+    if k == 0:
+        return answer
+    falling = np.negative(scores.data, dtype=np.float32 if scores.data.dtype == np.float32 else np.float64)
+    contenders, indptr = _contenders(falling, scores.indptr.astype(np.int64), k)
+    for rows, position, key in _padded(falling[contenders], indptr):
         # Columns are sorted within a row, so a stable sort puts the lower column first among equal scores.
         order = np.argsort(key, axis=1, kind="stable")[:, :k]
-        best = np.take_along_axis(np.where(stands, position, -1), order, axis=1)
-        answer[rows, : best.shape[1]] = best
+        best = np.take_along_axis(position, order, axis=1)
+        answer[rows, : best.shape[1]] = np.where(best >= 0, contenders[best], -1)
     return answer
+
+
+def _contenders(
+    falling: NDArray[Any], indptr: NDArray[np.int64], k: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Positions of the entries not worse than their row's k-th best, and the row pointers of what is left.
+
+    Finding the k-th best is several times cheaper than sorting the row, and few entries remain to be sorted.
+    """
+    hopeless = np.zeros(falling.size, dtype=bool)
+    for _, position, key in _padded(falling, indptr, longer_than=2 * k):
+        kth_best = np.partition(key, k - 1, axis=1)[:, k - 1 : k]
+        hopeless[position[(key > kth_best) & (position >= 0)]] = True
+    kept_before = np.concatenate([[0], np.cumsum(~hopeless)])
+    return np.flatnonzero(~hopeless), kept_before[indptr]
+
+
+def _padded(
+    falling: NDArray[Any], indptr: NDArray[np.int64], longer_than: int = 0
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]]:
+    """Rows of similar length as rectangles: row numbers, positions (-1 for padding), values (inf for padding).
+
+    Lengths in a rectangle differ by less than a factor of two, so padding at most doubles the work however uneven
+    the rows are.
+    """
+    length = np.diff(indptr)
+    bucket = np.ceil(np.log2(np.maximum(length, 1))).astype(np.int64)
+    bucket[length <= longer_than] = -1
+    for power in np.unique(bucket[bucket >= 0]):
+        rows = np.flatnonzero(bucket == power)
+        place = np.arange(length[rows].max())
+        position = indptr[rows, None] + place
+        is_padding = place >= length[rows, None]
+        position[is_padding] = 0
+        key = falling[position]
+        key[is_padding] = np.inf
+        position[is_padding] = -1
+        yield rows, position, key
 
 
 def inverse_propensity(propensity: Any, n_labels: int) -> NDArray[np.float64]:
