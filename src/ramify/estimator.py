@@ -92,14 +92,14 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # --- training -------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, Y: Any, sample_weight: ArrayLike | None = None) -> Any:
-        """Train on rows X with labels Y.
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
+        """Train on rows X with labels y (written small, as scikit-learn's tools give it by name).
 
         X: numpy array, any scipy sparse array, DataFrame, or texts (a list, Series or 1-D array of strings).
-        Y: a 0/1 array (sparse or not), a list of label collections, or a 1-D array of classes.
+        y: a 0/1 array (sparse or not), a list of label collections, or a 1-D array of classes.
         """
         with self._unchanged_on_failure():
-            self._fit(self._check_training_data(X, Y, sample_weight))
+            self._fit(self._check_training_data(X, y, sample_weight))
         return self
 
     @contextmanager
@@ -244,12 +244,12 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"predict_one takes one row, got {len(answer)}; use predict_labels for several")
         return answer[0]
 
-    def score(self, X: Any, Y: Any, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy: the share of rows whose class, or whose whole set of labels, is predicted exactly."""
         predicted = self.predict(X)
         if self.is_multiclass_:
             predicted = self.label_encoding_.encode(predicted)[0]
-        truth, has_unknown = self.label_encoding_.encode(Y)
+        truth, has_unknown = self.label_encoding_.encode(y)
         if truth.shape[0] != predicted.shape[0]:
             raise ValueError(f"X has {predicted.shape[0]} rows, but Y has {truth.shape[0]}")
         differs = (truth != predicted).astype(np.int64).sum(axis=1) > 0

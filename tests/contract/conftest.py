@@ -1,0 +1,64 @@
+"""Small data with structure, and the classifiers to run on it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from contract.classifiers import CLASSIFIERS
+from ramify import persist
+
+N_ROWS, N_FEATURES, N_LABELS = 120, 40, 12
+
+
+@pytest.fixture(params=sorted(CLASSIFIERS))
+def make(request):
+    """Makes a classifier: make(n_jobs=2)."""
+    return CLASSIFIERS[request.param]
+
+
+@pytest.fixture(autouse=True)
+def model_files_of_test_classifiers(monkeypatch):
+    monkeypatch.setitem(persist.MODELS, "FrequencyClassifier", "frequency_classifier")
+
+
+def make_data():
+    """Rows about topics: a topic's features, and a few labels that go with it; every seventh row has no label."""
+    generator = np.random.default_rng(7)
+    topic = generator.integers(0, 4, N_ROWS)
+    X = (generator.random((N_ROWS, N_FEATURES)) < 0.1) * generator.random((N_ROWS, N_FEATURES))
+    X[np.arange(N_ROWS), topic * 10] += 1.0
+    Y = np.zeros((N_ROWS, N_LABELS), dtype=int)
+    Y[np.arange(N_ROWS), topic] = 1
+    Y[np.arange(N_ROWS), 4 + topic * 2 + generator.integers(0, 2, N_ROWS)] = 1
+    Y[::7] = 0
+    names = np.array([f"Thema {column}, größer" for column in range(N_LABELS)], dtype=object)
+    return SimpleNamespace(
+        X=sparse.csr_array(X.astype(np.float32)),
+        Y=sparse.csr_array(Y),
+        names=names,
+        collections=[[names[column] for column in np.flatnonzero(row)] for row in Y],
+        y=topic,
+        texts=[" ".join(f"wort{feature}" for feature in np.flatnonzero(row)) for row in X],
+    )
+
+
+@pytest.fixture
+def data():
+    return make_data()
+
+
+def same(one, other):
+    """Equal bit for bit."""
+    if sparse.issparse(one):
+        return (
+            one.shape == other.shape
+            and one.dtype == other.dtype
+            and np.array_equal(one.indptr, other.indptr)
+            and np.array_equal(one.indices, other.indices)
+            and np.array_equal(one.data, other.data)
+        )
+    return np.array_equal(one, other)
