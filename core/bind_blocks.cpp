@@ -31,39 +31,7 @@ TreeView tree_view(const Ints& parent, const Ints& first_child, const Ints& n_ch
     return tree;
 }
 
-nb::dict train_blocks(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices,
-                      const Ints& parent, const Ints& first_child, const Ints& n_children, const Ints& label, std::int64_t n_labels,
-                      const std::optional<Floats>& sample_weight, const TrainSettings& settings, Progress* progress) {
-    const CsrView X = checked_csr(x_indptr, x_indices, x_data, settings.features.n_features, "X");
-    check_csr(view(y_indptr), view(y_indices), n_labels, "Y");
-    if (y_indptr.size() != x_indptr.size()) throw nb::value_error("X and Y differ in their number of rows");
-    const TreeView tree = tree_view(parent, first_child, n_children, label, n_labels);
-    std::span<const float> weight;
-    if (sample_weight) {
-        weight = view(*sample_weight);
-        if (weight.size() + 1 != X.indptr.size()) throw nb::value_error("sample_weight and X differ in length");
-    }
-    std::vector<std::int32_t> leaf_of(n_labels, -1);
-    for (int v = 0; v < tree.n_nodes(); ++v)
-        if (tree.is_leaf(v)) leaf_of[tree.label[v]] = v;
-    for (std::int32_t j : view(y_indices))
-        if (leaf_of[j] < 0) throw nb::value_error(("label " + std::to_string(j) + " has no leaf in the tree").c_str());
-
-    BlockStorage storage;
-    std::optional<ScoreHistogram> histogram;
-    std::size_t n_levels = 0;
-    {
-        nb::gil_scoped_release release;
-        const PreparedRows rows(X, settings.features);
-        const NodeRows node_rows(tree, view(y_indptr), view(y_indices), leaf_of);
-        BlockTrainer trainer(rows, tree, node_rows, weight, settings, progress);
-        n_levels = trainer.n_levels();
-        histogram.emplace(static_cast<int>(n_levels));
-        for (Panel& panel : trainer.train(*histogram)) {
-            append_panel(storage, panel, settings.features.n_columns());
-            panel = Panel{};  // its memory is needed for the arrays
-        }
-    }
+nb::dict to_dict(BlockStorage&& storage) {
     nb::dict arrays;
     const std::size_t n_panels = storage.panels.size() / panel_fields;
     arrays["panels"] = to_numpy(std::move(storage.panels), {n_panels, static_cast<std::size_t>(panel_fields)});
@@ -76,12 +44,71 @@ nb::dict train_blocks(const Longs& x_indptr, const Ints& x_indices, const Floats
     arrays["rank"] = to_numpy(std::move(storage.rank));
     arrays["bucket"] = to_numpy(std::move(storage.bucket));
     arrays["key"] = to_numpy(std::move(storage.key));
-    nb::dict answer;
-    answer["blocks"] = arrays;
-    answer["held_out_positive"] = to_numpy(std::move(histogram->positive), {n_levels, std::size_t{ScoreHistogram::n_bins}});
-    answer["held_out_negative"] = to_numpy(std::move(histogram->negative), {n_levels, std::size_t{ScoreHistogram::n_bins}});
-    return answer;
+    return arrays;
 }
+
+/// Training data assigned to the nodes of a tree; can be trained with several settings.
+class BoundTrainer {
+public:
+    BoundTrainer(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices, const Ints& parent,
+                 const Ints& first_child, const Ints& n_children, const Ints& label, std::int64_t n_labels, const std::optional<Floats>& sample_weight,
+                 const FeatureSettings& features, std::uint64_t seed, int n_threads)
+        : n_features_(features.n_columns()) {
+        const CsrView X = checked_csr(x_indptr, x_indices, x_data, features.n_features, "X");
+        check_csr(view(y_indptr), view(y_indices), n_labels, "Y");
+        if (y_indptr.size() != x_indptr.size()) throw nb::value_error("X and Y differ in their number of rows");
+        tree_ = tree_view(parent, first_child, n_children, label, n_labels);
+        for (const Ints* a : {&parent, &first_child, &n_children, &label}) keep_.append(*a);
+        std::span<const float> weight;
+        if (sample_weight) {
+            weight = view(*sample_weight);
+            keep_.append(*sample_weight);
+            if (weight.size() + 1 != X.indptr.size()) throw nb::value_error("sample_weight and X differ in length");
+        }
+        std::vector<std::int32_t> leaf_of(n_labels, -1);
+        for (int v = 0; v < tree_.n_nodes(); ++v)
+            if (tree_.is_leaf(v)) leaf_of[tree_.label[v]] = v;
+        for (std::int32_t j : view(y_indices))
+            if (leaf_of[j] < 0) throw nb::value_error(("label " + std::to_string(j) + " has no leaf in the tree").c_str());
+        nb::gil_scoped_release release;
+        rows_.emplace(X, features);
+        node_rows_.emplace(tree_, view(y_indptr), view(y_indices), leaf_of);
+        trainer_.emplace(*rows_, tree_, *node_rows_, weight, n_features_, seed, n_threads);
+    }
+
+    BoundTrainer(const BoundTrainer&) = delete;
+    BoundTrainer& operator=(const BoundTrainer&) = delete;
+
+    nb::dict train(const SolverSettings& solver, Progress* progress) {
+        BlockStorage storage;
+        {
+            nb::gil_scoped_release release;
+            for (Panel& panel : trainer_->train(solver, progress)) {
+                append_panel(storage, panel, n_features_);
+                panel = Panel{};  // its memory is needed for the arrays
+            }
+        }
+        return to_dict(std::move(storage));
+    }
+
+    nb::tuple held_out(const SolverSettings& solver, double share) {
+        std::optional<ScoreHistogram> counts;
+        {
+            nb::gil_scoped_release release;
+            counts.emplace(trainer_->held_out(solver, share));
+        }
+        const std::vector<std::size_t> shape{static_cast<std::size_t>(trainer_->n_levels()), std::size_t{ScoreHistogram::n_bins}};
+        return nb::make_tuple(to_numpy(std::move(counts->positive), shape), to_numpy(std::move(counts->negative), shape));
+    }
+
+private:
+    TreeView tree_;
+    std::int64_t n_features_;
+    std::optional<PreparedRows> rows_;
+    std::optional<NodeRows> node_rows_;
+    std::optional<BlockTrainer> trainer_;
+    nb::list keep_;
+};
 
 /// A trained label tree. Keeps the numpy arrays alive that it reads, memory-mapped ones too.
 class BoundModel {
@@ -165,7 +192,7 @@ public:
     }
 
     /// One row, answered best first, with as little ado as possible.
-    std::vector<std::pair<std::int32_t, float>> search_row(const Ints& indices, const Floats& values, std::int64_t top_k, float threshold) {
+    nb::tuple search_row(const Ints& indices, const Floats& values, std::int64_t top_k, float threshold) const {
         const std::span<const std::int32_t> columns = view(indices);
         if (columns.size() != values.size()) throw nb::value_error("indices and values differ in length");
         for (std::int32_t j : columns)
@@ -177,10 +204,13 @@ public:
         settings.top_k = top_k;
         settings.threshold = threshold;
         model_.search(s.x, settings, s);
-        std::vector<std::pair<std::int32_t, float>> answer;
-        answer.reserve(s.found.size());
-        for (const Found& f : s.found) answer.emplace_back(f.label, f.probability);
-        return answer;
+        std::vector<std::int32_t> labels;
+        std::vector<float> probabilities;
+        for (const Found& f : s.found) {
+            labels.push_back(f.label);
+            probabilities.push_back(f.probability);
+        }
+        return nb::make_tuple(to_numpy(std::move(labels)), to_numpy(std::move(probabilities)));
     }
 
     /// Probabilities of named labels: those of row i are labels[label_indptr[i] .. label_indptr[i + 1]].
@@ -292,32 +322,33 @@ void bind_blocks(nb::module_& m) {
         .def_ro("normalize", &FeatureSettings::normalize)
         .def_ro("bias", &FeatureSettings::bias);
 
-    nb::class_<TrainSettings>(m, "TrainSettings", "How the children of a node are solved.")
+    nb::class_<SolverSettings>(m, "SolverSettings", "How the binary problems of siblings are solved.")
         .def(
             "__init__",
-            [](TrainSettings* self, const FeatureSettings& features, const std::string& loss, float C, float positive_weight, int max_epochs, float eps,
-               float prune, double held_out, std::uint64_t seed, int n_threads) {
+            [](SolverSettings* self, const std::string& loss, float C, float positive_weight, int max_epochs, float eps, float prune) {
                 if (loss != "squared_hinge" && loss != "logistic") throw nb::value_error("loss must be 'squared_hinge' or 'logistic'");
-                auto* s = new (self) TrainSettings;
-                s->solver.loss = loss == "logistic" ? Loss::logistic : Loss::squared_hinge;
-                s->solver.C = C;
-                s->solver.positive_weight = positive_weight;
-                s->solver.max_epochs = max_epochs;
-                s->solver.eps = eps;
-                s->solver.prune = prune;
-                s->features = features;
-                s->held_out = held_out;
-                s->seed = seed;
-                s->n_threads = n_threads;
+                if (!(C > 0) || !(positive_weight > 0) || max_epochs < 1) throw nb::value_error("C, positive_weight and max_epochs must be above 0");
+                auto* s = new (self) SolverSettings;
+                s->loss = loss == "logistic" ? Loss::logistic : Loss::squared_hinge;
+                s->C = C;
+                s->positive_weight = positive_weight;
+                s->max_epochs = max_epochs;
+                s->eps = eps;
+                s->prune = prune;
             },
-            "features"_a, nb::kw_only(), "loss"_a, "C"_a, "positive_weight"_a, "max_epochs"_a, "eps"_a, "prune"_a, "held_out"_a, "seed"_a, "n_threads"_a);
+            nb::kw_only(), "loss"_a, "C"_a, "positive_weight"_a, "max_epochs"_a, "eps"_a, "prune"_a);
 
     m.attr("HISTOGRAM_LOW") = ScoreHistogram::low;
     m.attr("HISTOGRAM_WIDTH") = ScoreHistogram::width;
 
-    m.def("train_blocks", &train_blocks, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "parent"_a, "first_child"_a, "n_children"_a,
-          "label"_a, "n_labels"_a, "sample_weight"_a.none(), "settings"_a, "progress"_a.none() = nb::none(),
-          "Train the blocks of a label tree; returns their arrays and the held-out scores for calibration.");
+    nb::class_<BoundTrainer>(m, "BlockTrainer", "Rows assigned to the nodes of a label tree, ready to be trained.")
+        .def(nb::init<const Longs&, const Ints&, const Floats&, const Longs&, const Ints&, const Ints&, const Ints&, const Ints&, const Ints&, std::int64_t,
+                      const std::optional<Floats>&, const FeatureSettings&, std::uint64_t, int>(),
+             "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "parent"_a, "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a,
+             "sample_weight"_a.none(), "features"_a, "seed"_a, "n_threads"_a)
+        .def("train", &BoundTrainer::train, "solver"_a, "progress"_a.none() = nb::none(), "Train all nodes; the arrays of the frozen blocks.")
+        .def("held_out", &BoundTrainer::held_out, "solver"_a, "share"_a,
+             "Histograms (levels x bins) of the scores of positive and negative held-out examples, from a sample of the nodes.");
 
     nb::class_<BoundModel>(m, "LabelTreeModel", "A trained label tree over (memory-mapped) arrays, and its searches.")
         .def(nb::init<const nb::dict&, const Ints&, const Ints&, const Ints&, const Ints&, std::int64_t, const FeatureSettings&,
@@ -325,7 +356,7 @@ void bind_blocks(nb::module_& m) {
              "blocks"_a, "parent"_a, "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a, "features"_a, "link"_a, "link_low"_a, "link_step"_a, "one_of"_a)
         .def("search", &BoundModel::search, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a, "node_threshold"_a.none(), "beam"_a,
              "n_threads"_a, "CSR parts of the answer, rows sorted by label, and the number of blocks scored.")
-        .def("search_row", &BoundModel::search_row, "indices"_a, "values"_a, "top_k"_a, "threshold"_a, "One row: (label, probability) pairs, best first.")
+        .def("search_row", &BoundModel::search_row, "indices"_a, "values"_a, "top_k"_a, "threshold"_a, "One row: labels and their probabilities, best first.")
         .def("named", &BoundModel::named, "indptr"_a, "indices"_a, "data"_a, "label_indptr"_a, "labels"_a, "n_threads"_a,
              "Probabilities of the labels named for each row.")
         .def("explain", &BoundModel::explain, "indices"_a, "values"_a, "label"_a,

@@ -35,14 +35,6 @@ struct ScoreHistogram {
     static int bin(float score) { return std::clamp(static_cast<int>((score - low) / width), 0, n_bins - 1); }
 };
 
-struct TrainSettings {
-    SolverSettings solver;
-    FeatureSettings features;
-    double held_out = 0.1;  ///< share of the work of each level that is trained again with rows held out; 0: no calibration
-    std::uint64_t seed = 0;
-    int n_threads = 1;
-};
-
 /// A growing buffer of floats, aligned for vector loads and not initialised.
 class FloatBuffer {
 public:
@@ -66,60 +58,62 @@ private:
 
 class BlockTrainer {
 public:
-    BlockTrainer(const PreparedRows& X, const TreeView& tree, const NodeRows& rows, std::span<const float> row_weight,
-                 const TrainSettings& settings, Progress* progress)
-        : X_(X), tree_(tree), rows_(rows), row_weight_(row_weight), settings_(settings), progress_(progress) {
+    /// `row_weight` may be empty. What is given must outlive the trainer.
+    BlockTrainer(const PreparedRows& X, const TreeView& tree, const NodeRows& rows, std::span<const float> row_weight, std::int64_t n_features,
+                 std::uint64_t seed, int n_threads)
+        : X_(X), tree_(tree), rows_(rows), row_weight_(row_weight), n_features_(n_features), seed_(seed), n_threads_(std::max(1, n_threads)) {
         level_.assign(tree.n_nodes() + 1, 0);
         for (int v = 0; v < tree.n_nodes(); ++v) level_[v] = v == 0 ? 1 : level_[tree.parent[v]] + 1;
+        scratch_.resize(n_threads_);
     }
 
     /// Levels count the depth of the nodes that are scored: 0 is the root's gate, 1 the root's children, and so on.
     int n_levels() const { return *std::ranges::max_element(level_); }
 
     /// Trains every node that has rows; panels come back in order of node.
-    std::vector<Panel> train(ScoreHistogram& histogram) {
-        std::vector<Task> tasks = plan();
-        std::size_t total = 0;
-        for (const Task& task : tasks) total += task.work;
-        if (progress_) progress_->total = total;
-
+    std::vector<Panel> train(const SolverSettings& solver, Progress* progress) {
+        const std::vector<Task> tasks = all_nodes();
         std::vector<std::vector<Panel>> panels(tree_.n_nodes() + 1);
-        std::vector<Scratch> scratch(std::max(1, settings_.n_threads));
-        std::vector<ScoreHistogram> counts;
-        std::vector<std::size_t> narrow;
-        std::size_t n_held_out = 0;
-        for (Task& task : tasks)
-            if (task.held_out) task.histogram = n_held_out++;
-        counts.assign(n_held_out, ScoreHistogram(1));
-
-        // A node that is a large part of all the work shares its tiles among the threads; the others go one to a thread.
-        for (std::size_t t = 0; t < tasks.size(); ++t) {
-            if (settings_.n_threads > 1 && tasks[t].n_tiles > 1 && tasks[t].work * settings_.n_threads * 2 > total)
-                run(tasks[t], scratch, settings_.n_threads, 0, panels, counts);
-            else
-                narrow.push_back(t);
-        }
-        parallel_for(narrow.size(), settings_.n_threads,
-                     [&](std::size_t k, int worker) { run(tasks[narrow[k]], scratch, 1, worker, panels, counts); });
-
-        for (const Task& task : tasks)  // in the order of the plan, so that sums do not depend on the threads
-            if (task.held_out)
-                for (int b = 0; b < ScoreHistogram::n_bins; ++b) {
-                    histogram.positive[level_[task.node] * ScoreHistogram::n_bins + b] += counts[task.histogram].positive[b];
-                    histogram.negative[level_[task.node] * ScoreHistogram::n_bins + b] += counts[task.histogram].negative[b];
-                }
+        run_all(tasks, progress, [&](const Task& task, int n_threads, int worker) {
+            std::vector<FrozenTile> tiles(n_tiles(scratch_[worker].problem));
+            solve_tiles(task, solver, n_threads, worker, [&](int tile, int stride, const TileScratch& space) {
+                tiles[tile] = freeze(scratch_[worker].problem, tile, stride, space, solver.prune);
+            });
+            panels[task.node] = assemble(task.node, scratch_[worker].problem, tiles);
+        });
         std::vector<Panel> all;
         for (auto& of_node : panels) std::ranges::move(of_node, std::back_inserter(all));
         return all;
+    }
+
+    /// Trains again a sample of the nodes, this share of each level's work, without a fifth of their rows, and counts
+    /// the scores of those rows.
+    ScoreHistogram held_out(const SolverSettings& solver, double share) {
+        const std::vector<Task> tasks = sampled_nodes(share);
+        std::vector<std::vector<ScoreHistogram>> counts(tasks.size());
+        run_all(tasks, nullptr, [&](const Task& task, int n_threads, int worker) {
+            const Problem& problem = scratch_[worker].problem;
+            std::vector<ScoreHistogram>& of_tile = counts[&task - tasks.data()];
+            of_tile.assign(n_tiles(problem), ScoreHistogram(1));
+            solve_tiles(task, solver, n_threads, worker, [&](int tile, int stride, const TileScratch& space) {
+                score_held_out(problem, tile, stride, space, solver.prune, of_tile[tile]);
+            });
+        });
+        ScoreHistogram total(n_levels());
+        for (std::size_t t = 0; t < tasks.size(); ++t)  // always in this order, so that sums do not depend on the threads
+            for (const ScoreHistogram& c : counts[t])
+                for (int b = 0; b < ScoreHistogram::n_bins; ++b) {
+                    total.positive[level_[tasks[t].node] * ScoreHistogram::n_bins + b] += c.positive[b];
+                    total.negative[level_[tasks[t].node] * ScoreHistogram::n_bins + b] += c.negative[b];
+                }
+        return total;
     }
 
 private:
     struct Task {
         int node;
         bool held_out;
-        std::size_t work;
-        int n_tiles;
-        std::size_t histogram = 0;
+        std::size_t work;  ///< multiplications in an epoch, roughly
     };
 
     /// A node's training problem: its rows with features numbered locally, its children in order of frequency.
@@ -161,63 +155,66 @@ private:
 
     int n_children(int node) const { return node == tree_.n_nodes() ? 1 : tree_.n_children[node]; }
 
-    std::vector<Task> plan() const {
+    static int n_tiles(const Problem& p) { return (static_cast<int>(p.child.size()) + max_tile_columns - 1) / max_tile_columns; }
+
+    /// The largest first, for balance.
+    std::vector<Task> all_nodes() const {
         std::vector<Task> tasks;
-        std::vector<double> work_of_level(n_levels(), 0.0), held_out_work(n_levels(), 0.0);
         for (int v = 0; v <= tree_.n_nodes(); ++v) {
             if (rows_.n_rows(v) == 0) continue;
             std::size_t non_zeros = 0;
             for (std::int64_t e = rows_.begin[v]; e < rows_.begin[v + 1]; ++e) non_zeros += X_.length(rows_.row[e]);
-            const int n_tiles = (n_children(v) + max_tile_columns - 1) / max_tile_columns;
-            tasks.push_back({v, false, non_zeros * n_tiles + 1, n_tiles});
-            work_of_level[level_[v]] += static_cast<double>(tasks.back().work);
+            tasks.push_back({v, false, non_zeros * ((n_children(v) + max_tile_columns - 1) / max_tile_columns) + 1});
         }
-        if (settings_.held_out > 0) {
-            std::vector<std::size_t> order(tasks.size());
-            std::iota(order.begin(), order.end(), 0);
-            std::ranges::sort(order, {}, [&](std::size_t t) { return mix(settings_.seed * 77 + tasks[t].node); });
-            for (std::size_t t : order) {
-                const int level = level_[tasks[t].node];
-                if (held_out_work[level] >= settings_.held_out * work_of_level[level] || rows_.n_rows(tasks[t].node) < 5) continue;
-                held_out_work[level] += static_cast<double>(tasks[t].work);
-                Task again = tasks[t];
-                again.held_out = true;
-                tasks.push_back(again);
-            }
-        }
-        std::ranges::stable_sort(tasks, std::greater{}, &Task::work);  // the largest first, for balance
+        std::ranges::stable_sort(tasks, std::greater{}, &Task::work);
         return tasks;
     }
 
-    void run(const Task& task, std::vector<Scratch>& scratch, int n_threads, int worker, std::vector<std::vector<Panel>>& panels,
-             std::vector<ScoreHistogram>& counts) {
-        Scratch& mine = scratch[worker];
-        prepare(task, mine);
-        const Problem& problem = mine.problem;
-        const int n_columns = static_cast<int>(problem.child.size());
-        std::vector<FrozenTile> tiles((n_columns + max_tile_columns - 1) / max_tile_columns);
-        std::vector<ScoreHistogram> tile_counts(task.held_out ? tiles.size() : 0, ScoreHistogram(1));
-        parallel_for(tiles.size(), n_threads, [&](std::size_t t, int other) {
-            TileScratch& space = n_threads > 1 ? scratch[other].tile : mine.tile;
-            const int stride = solve(task, problem, static_cast<int>(t), space);
-            if (task.held_out)
-                score_held_out(problem, static_cast<int>(t), stride, space, tile_counts[t]);
-            else
-                tiles[t] = freeze(problem, static_cast<int>(t), stride, space);
-        });
-        if (task.held_out) {
-            for (const ScoreHistogram& c : tile_counts)
-                for (int b = 0; b < ScoreHistogram::n_bins; ++b) {
-                    counts[task.histogram].positive[b] += c.positive[b];
-                    counts[task.histogram].negative[b] += c.negative[b];
-                }
-        } else {
-            panels[task.node] = assemble(task.node, problem, tiles);
+    std::vector<Task> sampled_nodes(double share) const {
+        std::vector<Task> tasks = all_nodes(), sample;
+        std::vector<double> work_of_level(n_levels(), 0.0), taken(n_levels(), 0.0);
+        for (const Task& task : tasks) work_of_level[level_[task.node]] += static_cast<double>(task.work);
+        std::ranges::sort(tasks, {}, [&](const Task& task) { return mix(seed_ * 77 + task.node); });
+        for (Task task : tasks) {
+            const int level = level_[task.node];
+            if (taken[level] >= share * work_of_level[level] || rows_.n_rows(task.node) < 5) continue;
+            taken[level] += static_cast<double>(task.work);
+            task.held_out = true;
+            sample.push_back(task);
         }
-        if (progress_) progress_->done += task.work;
+        std::ranges::stable_sort(sample, std::greater{}, &Task::work);
+        return sample;
     }
 
-    bool is_held_out(int node, std::int32_t row) const { return mix(settings_.seed + 1000003ull * node + mix(row)) % 5 == 0; }
+    /// Calls body(task, n_threads, worker) with the task's problem prepared in scratch_[worker].
+    template <class Body>
+    void run_all(const std::vector<Task>& tasks, Progress* progress, Body&& body) {
+        std::size_t total = 0;
+        for (const Task& task : tasks) total += task.work;
+        if (progress) progress->total = total;
+        auto run = [&](const Task& task, int n_threads, int worker) {
+            prepare(task, scratch_[worker]);
+            body(task, n_threads, worker);
+            if (progress) progress->done += task.work;
+        };
+        // A node that is a large part of all the work shares its tiles among the threads; the others go one to a thread.
+        std::size_t next = 0;
+        while (n_threads_ > 1 && next < tasks.size() && tasks[next].work * n_threads_ * 2 > total && n_children(tasks[next].node) > max_tile_columns)
+            run(tasks[next++], n_threads_, 0);
+        parallel_for(tasks.size() - next, n_threads_, [&](std::size_t t, int worker) { run(tasks[next + t], 1, worker); });
+    }
+
+    /// Solves the tiles of a prepared problem and calls use(tile, stride, space) on each one's weights.
+    template <class Use>
+    void solve_tiles(const Task& task, const SolverSettings& solver, int n_threads, int worker, Use&& use) {
+        const Problem& problem = scratch_[worker].problem;
+        parallel_for(n_tiles(problem), n_threads, [&](std::size_t tile, int other) {
+            TileScratch& space = scratch_[n_threads > 1 ? other : worker].tile;
+            use(static_cast<int>(tile), solve(task, problem, static_cast<int>(tile), solver, space), space);
+        });
+    }
+
+    bool is_held_out(int node, std::int32_t row) const { return mix(seed_ + 1000003ull * node + mix(row)) % 5 == 0; }
 
     void prepare(const Task& task, Scratch& scratch) {
         Problem& p = scratch.problem;
@@ -237,7 +234,7 @@ private:
             }
             if (!held_out) p.n_train = p.row.size();
         }
-        const auto n_columns = static_cast<std::size_t>(settings_.features.n_columns());
+        const auto n_columns = static_cast<std::size_t>(n_features_);
         if (non_zeros > 8 * n_columns)
             p.n_features = n_columns;  // most features occur: numbering them anew would cost more than it saves
         else
@@ -259,7 +256,7 @@ private:
     void number_locally(Scratch& scratch, std::size_t non_zeros) {
         Problem& p = scratch.problem;
         auto& number = scratch.local_number;
-        number.resize(settings_.features.n_columns(), 0);
+        number.resize(n_features_, 0);
         for (std::size_t r = 0; r < p.row.size(); ++r)
             for (int k = 0; k < p.length[r]; ++k) {
                 const std::uint32_t f = p.row[r][k].feature;
@@ -295,7 +292,7 @@ private:
         return std::min(max_tile_columns, static_cast<int>(p.child.size()) - tile * max_tile_columns);
     }
 
-    int solve(const Task& task, const Problem& p, int tile, TileScratch& space) const {
+    int solve(const Task& task, const Problem& p, int tile, const SolverSettings& solver, TileScratch& space) const {
         const Kernels& kernel = kernels();
         const int n_rows = static_cast<int>(p.n_train), n_columns = tile_columns(p, tile);
         const int stride = (n_columns + kernel.lanes - 1) / kernel.lanes * kernel.lanes;
@@ -316,13 +313,13 @@ private:
         problem.dual = space.dual.zeroed(static_cast<std::size_t>(n_rows) * stride);
         problem.active = space.active.data();
         problem.order = space.order.data();
-        problem.end_epoch = settings_.solver.max_epochs;
-        problem.seed = mix(settings_.seed * 31 + mix(static_cast<std::uint64_t>(task.node) * 4096 + tile));
-        kernel.solve_tile(problem, settings_.solver);
+        problem.end_epoch = solver.max_epochs;
+        problem.seed = mix(seed_ * 31 + mix(static_cast<std::uint64_t>(task.node) * 4096 + tile));
+        kernel.solve_tile(problem, solver);
         return stride;
     }
 
-    void score_held_out(const Problem& p, int tile, int stride, TileScratch& space, ScoreHistogram& counts) const {
+    void score_held_out(const Problem& p, int tile, int stride, const TileScratch& space, float prune, ScoreHistogram& counts) const {
         const int n_columns = tile_columns(p, tile);
         const float* weights = space.weights.data();
         for (std::size_t r = p.n_train; r < p.row.size(); ++r) {
@@ -330,7 +327,7 @@ private:
             for (int k = 0; k < p.length[r]; ++k) {
                 const Entry x = p.row[r][k];
                 const float* w = weights + static_cast<std::size_t>(x.feature) * stride;
-                for (int c = 0; c < stride; ++c) score[c] += std::abs(w[c]) > settings_.solver.prune ? w[c] * x.value : 0.0f;
+                for (int c = 0; c < stride; ++c) score[c] += std::abs(w[c]) > prune ? w[c] * x.value : 0.0f;
             }
             const std::uint32_t bits = positive_bits(p, p.entry[r], tile * max_tile_columns, n_columns);
             const double weight = p.weight.empty() ? 1.0 : p.weight[r];
@@ -339,11 +336,10 @@ private:
         }
     }
 
-    FrozenTile freeze(const Problem& p, int tile, int stride, TileScratch& space) const {
+    FrozenTile freeze(const Problem& p, int tile, int stride, const TileScratch& space, float prune) const {
         const float* weights = space.weights.data();
         const int n_columns = tile_columns(p, tile), n_groups = (n_columns + group_columns - 1) / group_columns;
         const int first_group = tile * max_tile_columns % max_panel_columns / group_columns;
-        const float prune = settings_.solver.prune;
         std::array<float, max_tile_columns> largest{}, inverse{};
         for (std::size_t f = 0; f < p.n_features; ++f)
             for (int c = 0; c < stride; ++c) largest[c] = std::max(largest[c], std::abs(weights[f * stride + c]));
@@ -403,9 +399,11 @@ private:
     const TreeView& tree_;
     const NodeRows& rows_;
     std::span<const float> row_weight_;
-    const TrainSettings& settings_;
-    Progress* progress_;
+    std::int64_t n_features_;
+    std::uint64_t seed_;
+    int n_threads_;
     std::vector<int> level_;
+    std::vector<Scratch> scratch_;
 };
 
 }  // namespace ramify

@@ -1,0 +1,226 @@
+"""Probabilistic label trees, trained in batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ramify import _core, trees
+from ramify.answers import keep_best
+from ramify.estimator import ExtremeClassifier, Query, TrainingData
+from ramify.models.calibration import IDENTITY, Link, fit_link
+from ramify.models.solver_choice import choose_solver
+from ramify.models.trained_tree import TrainedTree, csr_parts
+from ramify.trees.label_tree import LabelTree
+from ramify.validation import check_choice, check_flag, check_integer, check_number
+
+# How much of each level's work is done again with rows held out, to fit the map from scores to probabilities.
+CALIBRATION_SHARE = 0.1
+
+
+class PLTClassifier(ExtremeClassifier):
+    """Probabilistic label tree: a label's probability is the product of the conditional ones on its path.
+
+    The children of a node are solved together by dual coordinate descent; prediction is an exact best-first
+    search. Papers: extreme-f-measure, section 5; online-plt, section 3 (its batch baseline is this with a k-means tree).
+
+    Parameters
+    ----------
+    tree : "kmeans", "random", "complete", "huffman", "fano", "one_level", a LabelTree, or a builder
+        The tree, or how it is built from X and Y. "one_level" is one-against-all.
+    arity, max_leaf : int
+        Children of an inner node, and the most labels below a node whose children are leaves, for builders that ask.
+    n_trees : int
+        Trees in the ensemble, each from its own seed; probabilities are averaged.
+    loss : "squared_hinge" or "logistic"
+    C : float or None
+        Cost of errors; None chooses by the Brier score of held-out rows.
+    positive_weight : float or None
+        Multiplies C for positive examples; None chooses along with C.
+    eps, max_epochs
+        Dual steps below eps are not taken; the solver stops after max_epochs, or sooner when nothing moves.
+    prune : float
+        Weights of at most this size are dropped.
+    calibrate : bool
+        Fit the map from scores to probabilities on held-out rows; without it, scores are taken as logits.
+    normalize, bias
+        Scale rows to unit length; value of the constant feature (0: none).
+    beam : int or None
+        Nodes kept per level while searching; None searches exactly.
+    vectorizer : None, TfidfVectorizer or HashingVectorizer
+        For X given as texts.
+
+    Examples
+    --------
+    >>> from ramify import PLTClassifier
+    >>> texts = ["red apple", "green apple", "red cherry", "green pear"] * 5
+    >>> tags = [["red", "apple"], ["green", "apple"], ["red", "cherry"], ["green", "pear"]] * 5
+    >>> clf = PLTClassifier(random_state=0).fit(texts, tags)
+    >>> sorted(label for label, _ in clf.predict_one("red apple", top_k=2))
+    ['apple', 'red']
+    """
+
+    trees_: list[TrainedTree]
+
+    def __init__(
+        self,
+        *,
+        tree: str | LabelTree | Callable[..., LabelTree] = "kmeans",
+        arity: int = 32,
+        max_leaf: int = 200,
+        n_trees: int = 1,
+        loss: str = "squared_hinge",
+        C: float | None = None,
+        positive_weight: float | None = None,
+        eps: float = 0.01,
+        max_epochs: int = 5,
+        prune: float = 0.1,
+        calibrate: bool = True,
+        normalize: bool = True,
+        bias: float = 0.5,
+        beam: int | None = None,
+        vectorizer: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.tree = tree
+        self.arity = arity
+        self.max_leaf = max_leaf
+        self.n_trees = n_trees
+        self.loss = loss
+        self.C = C
+        self.positive_weight = positive_weight
+        self.eps = eps
+        self.max_epochs = max_epochs
+        self.prune = prune
+        self.calibrate = calibrate
+        self.normalize = normalize
+        self.bias = bias
+        self.beam = beam
+        self.vectorizer = vectorizer
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        check_integer("arity", self.arity, at_least=2)
+        check_integer("max_leaf", self.max_leaf, at_least=1)
+        check_integer("n_trees", self.n_trees, at_least=1)
+        check_choice("loss", self.loss, ["squared_hinge", "logistic"])
+        for name in ("C", "positive_weight"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), above=0)
+        check_number("eps", self.eps, at_least=0)
+        check_integer("max_epochs", self.max_epochs, at_least=1)
+        check_number("prune", self.prune, at_least=0)
+        check_flag("calibrate", self.calibrate)
+        check_flag("normalize", self.normalize)
+        check_number("bias", self.bias, at_least=0)
+        if self.beam is not None:
+            check_integer("beam", self.beam, at_least=1)
+
+    def _fit(self, data: TrainingData) -> None:
+        self.trees_ = [self._train_tree(data, data.seed + 7919 * k) for k in range(self.n_trees)]
+
+    def _train_tree(self, data: TrainingData, seed: int) -> TrainedTree:
+        tree = trees.resolve(
+            self.tree,
+            data.X,
+            data.Y,
+            arity=self.arity,
+            max_leaf=self.max_leaf,
+            random_state=seed,
+            n_jobs=data.n_threads,
+        )
+        features = _core.FeatureSettings(data.X.shape[1], self.normalize, self.bias)
+        y_indptr, y_indices, _ = csr_parts(data.Y)
+        trainer = _core.BlockTrainer(
+            *csr_parts(data.X),
+            y_indptr,
+            y_indices,
+            tree.parent,
+            tree.first_child,
+            tree.n_children,
+            tree.label,
+            tree.n_labels,
+            data.sample_weight,
+            features,
+            seed,
+            data.n_threads,
+        )
+        solver = choose_solver(
+            trainer,
+            loss=self.loss,
+            C=self.C,
+            positive_weight=self.positive_weight,
+            max_epochs=self.max_epochs,
+            eps=self.eps,
+            prune=self.prune,
+        )
+        blocks = trainer.train(solver)
+        link = self._fit_link(trainer, solver)
+        return TrainedTree(tree, blocks, link, data.X.shape[1], self.normalize, self.bias, self.is_multiclass_)
+
+    def _fit_link(self, trainer: _core.BlockTrainer, solver: _core.SolverSettings) -> Link:
+        return fit_link(*trainer.held_out(solver, CALIBRATION_SHARE)) if self.calibrate else IDENTITY
+
+    @property
+    def tree_(self) -> LabelTree:
+        """The label tree, of an ensemble the first one."""
+        return self.trees_[0].tree
+
+    def _sparse_probabilities(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
+        if query.labels is not None:
+            every_row = np.tile(query.labels, X.shape[0])
+            indptr = np.arange(X.shape[0] + 1) * len(query.labels)
+            shape = (X.shape[0], self.n_labels_)
+            return self._mean(X, sparse.csr_array((np.ones(len(every_row), np.float32), every_row, indptr), shape=shape))
+        threads = self._n_threads()
+        found = [
+            tree.search(X, top_k=query.top_k, threshold=query.threshold, beam=self.beam, n_threads=threads)
+            for tree in self.trees_
+        ]
+        if len(found) == 1:
+            return found[0]
+        # A mean of at least the threshold needs one tree at least at the threshold: no such label is missed.
+        candidates = sum(found[1:], start=found[0])
+        return keep_best(self._mean(X, sparse.csr_array(candidates)), query.top_k, query.threshold)
+
+    def _mean(self, X: sparse.csr_array, candidates: sparse.csr_array) -> sparse.csr_array:
+        """Mean probability over the trees of every entry of `candidates`."""
+        candidates.sort_indices()
+        threads = self._n_threads()
+        total = sum(tree.named(X, candidates, threads).astype(np.float64) for tree in self.trees_)
+        mean = np.asarray(total / len(self.trees_), dtype=np.float32)
+        return sparse.csr_array((mean, candidates.indices, candidates.indptr), shape=candidates.shape)
+
+    def _predict_row(
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int | None, threshold: float
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        if len(self.trees_) == 1 and self.beam is None:
+            return self.trees_[0].core.search_row(indices, values, self.n_labels_ if top_k is None else top_k, threshold)
+        X = sparse.csr_array((values, indices, [0, len(indices)]), shape=(1, self.n_features_in_))
+        answer = self._sparse_probabilities(X, Query(top_k, threshold))
+        order = np.lexsort((answer.indices, -answer.data))
+        return answer.indices[order], answer.data[order]
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        metadata, arrays = [], {}
+        for k, tree in enumerate(self.trees_):
+            values, of_tree = tree.state()
+            metadata.append(values)
+            arrays |= {f"{k}/{name}": array for name, array in of_tree.items()}
+        return {"trees": metadata}, arrays
+
+    def _restore(self, metadata: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        self.trees_ = [
+            TrainedTree.from_state(
+                values, {n.partition("/")[2]: array for n, array in arrays.items() if n.startswith(f"{k}/")}
+            )
+            for k, values in enumerate(metadata["trees"])
+        ]
+        for tree in self.trees_:
+            _ = tree.core  # checks the arrays now, not at the first question

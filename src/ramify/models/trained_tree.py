@@ -1,0 +1,117 @@
+"""A label tree with trained blocks: what a label-tree model is made of once training is over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ramify import _core
+from ramify.models.calibration import Link
+from ramify.trees.label_tree import LabelTree
+
+
+@dataclass(frozen=True)
+class TrainedTree:
+    """Frozen blocks over a label tree, with the map from scores to probabilities.
+
+    The arrays are described in core/frozen_blocks.hpp; they may be memory-mapped.
+    """
+
+    tree: LabelTree
+    blocks: dict[str, NDArray[Any]]
+    link: Link
+    n_features: int
+    normalize: bool
+    bias: float
+    is_multiclass: bool
+
+    @cached_property
+    def core(self) -> _core.LabelTreeModel:
+        """The compiled searcher; built when first asked, and never stored."""
+        tree = self.tree
+        return _core.LabelTreeModel(
+            self.blocks,
+            tree.parent,
+            tree.first_child,
+            tree.n_children,
+            tree.label,
+            tree.n_labels,
+            _core.FeatureSettings(self.n_features, self.normalize, self.bias),
+            self.link.logits,
+            self.link.low,
+            self.link.step,
+            self.is_multiclass,
+        )
+
+    def search(
+        self,
+        X: sparse.csr_array,
+        *,
+        top_k: int | None,
+        threshold: float | NDArray[np.float32],
+        beam: int | None = None,
+        n_threads: int = 1,
+    ) -> sparse.csr_array:
+        """Labels of each row by exact best-first search, or by a beam: at most top_k, each at least the threshold.
+
+        Thresholds per label prune a subtree at the least of them (extreme-f-measure, section 5).
+        """
+        node_threshold = None
+        if isinstance(threshold, np.ndarray):
+            node_threshold = np.ascontiguousarray(self.tree.subtree_minimum(threshold), dtype=np.float32)
+            threshold = 0.0
+        indptr, indices, data, _ = self.core.search(
+            *csr_parts(X), top_k, threshold, node_threshold, beam or 0, n_threads
+        )
+        return sparse.csr_array((data, indices, indptr), shape=(X.shape[0], self.tree.n_labels))
+
+    def named(self, X: sparse.csr_array, labels: sparse.csr_array, n_threads: int = 1) -> NDArray[np.float32]:
+        """Probabilities of the entries of `labels` (n, n_labels): of each row, the labels that it names."""
+        return self.core.named(
+            *csr_parts(X), labels.indptr.astype(np.int64), labels.indices.astype(np.int32, copy=False), n_threads
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "core"}
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """JSON values and arrays to be stored."""
+        metadata = {
+            "n_labels": self.tree.n_labels,
+            "link_low": self.link.low,
+            "link_step": self.link.step,
+            "n_features": self.n_features,
+            "normalize": self.normalize,
+            "bias": self.bias,
+            "is_multiclass": self.is_multiclass,
+        }
+        arrays = {"parent": self.tree.parent, "label": self.tree.label, "link": self.link.logits, **self.blocks}
+        return metadata, arrays
+
+    @classmethod
+    def from_state(cls, metadata: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> TrainedTree:
+        """Take back what `state` gave."""
+        blocks = {name: array for name, array in arrays.items() if name not in ("parent", "label", "link")}
+        return cls(
+            tree=LabelTree(arrays["parent"], arrays["label"], metadata["n_labels"]),
+            blocks=blocks,
+            link=Link(arrays["link"], metadata["link_low"], metadata["link_step"]),
+            n_features=metadata["n_features"],
+            normalize=metadata["normalize"],
+            bias=metadata["bias"],
+            is_multiclass=metadata["is_multiclass"],
+        )
+
+
+def csr_parts(X: sparse.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+    """The three arrays of a csr_array in the types that the core takes."""
+    return (
+        X.indptr.astype(np.int64, copy=False),
+        X.indices.astype(np.int32, copy=False),
+        X.data.astype(np.float32, copy=False),
+    )
