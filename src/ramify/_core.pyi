@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,3 +42,84 @@ def split_labels(
     seed: int,
     n_threads: int,
 ) -> None: ...
+
+# blocks
+HISTOGRAM_LOW: float
+HISTOGRAM_WIDTH: float
+
+class FeatureSettings:
+    def __init__(self, n_features: int, normalize: bool, bias: float) -> None: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def normalize(self) -> bool: ...
+    @property
+    def bias(self) -> float: ...
+
+class SolverSettings:
+    def __init__(
+        self, *, loss: str, C: float, positive_weight: float, max_epochs: int, eps: float, prune: float
+    ) -> None: ...
+
+class BlockTrainer:
+    def __init__(
+        self,
+        x_indptr: NDArray[np.int64],
+        x_indices: NDArray[np.int32],
+        x_data: NDArray[np.float32],
+        y_indptr: NDArray[np.int64],
+        y_indices: NDArray[np.int32],
+        parent: NDArray[np.int32],
+        first_child: NDArray[np.int32],
+        n_children: NDArray[np.int32],
+        label: NDArray[np.int32],
+        n_labels: int,
+        sample_weight: NDArray[np.float32] | None,
+        features: FeatureSettings,
+        seed: int,
+        n_threads: int,
+    ) -> None: ...
+    def train(self, solver: SolverSettings, progress: Progress | None = None) -> dict[str, NDArray[Any]]: ...
+    def held_out(self, solver: SolverSettings, share: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+
+class LabelTreeModel:
+    def __init__(
+        self,
+        blocks: dict[str, NDArray[Any]],
+        parent: NDArray[np.int32],
+        first_child: NDArray[np.int32],
+        n_children: NDArray[np.int32],
+        label: NDArray[np.int32],
+        n_labels: int,
+        features: FeatureSettings,
+        link: NDArray[np.float32],
+        link_low: float,
+        link_step: float,
+        one_of: bool,
+    ) -> None: ...
+    def search(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        data: NDArray[np.float32],
+        top_k: int | None,
+        threshold: float,
+        node_threshold: NDArray[np.float32] | None,
+        beam: int,
+        n_threads: int,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], int]: ...
+    def search_row(
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int, threshold: float
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]: ...
+    def named(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        data: NDArray[np.float32],
+        label_indptr: NDArray[np.int64],
+        labels: NDArray[np.int32],
+        n_threads: int,
+    ) -> NDArray[np.float32]: ...
+    def explain(
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], label: int
+    ) -> list[tuple[int, float, NDArray[np.int32], NDArray[np.float32]]]: ...
