@@ -91,11 +91,11 @@ public:
         return to_dict(std::move(storage));
     }
 
-    nb::tuple held_out(const SolverSettings& solver, double share) {
+    nb::tuple held_out(const SolverSettings& solver, double share, std::int64_t max_rows) {
         std::optional<ScoreHistogram> counts;
         {
             nb::gil_scoped_release release;
-            counts.emplace(trainer_->held_out(solver, share));
+            counts.emplace(trainer_->held_out(solver, share, max_rows));
         }
         const std::vector<std::size_t> shape{static_cast<std::size_t>(trainer_->n_levels()), std::size_t{ScoreHistogram::n_bins}};
         return nb::make_tuple(to_numpy(std::move(counts->positive), shape), to_numpy(std::move(counts->negative), shape));
@@ -347,7 +347,7 @@ void bind_blocks(nb::module_& m) {
              "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "parent"_a, "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a,
              "sample_weight"_a.none(), "features"_a, "seed"_a, "n_threads"_a)
         .def("train", &BoundTrainer::train, "solver"_a, "progress"_a.none() = nb::none(), "Train all nodes; the arrays of the frozen blocks.")
-        .def("held_out", &BoundTrainer::held_out, "solver"_a, "share"_a,
+        .def("held_out", &BoundTrainer::held_out, "solver"_a, "share"_a, "max_rows"_a,
              "Histograms (levels x bins) of the scores of positive and negative held-out examples, from a sample of the nodes.");
 
     nb::class_<BoundModel>(m, "LabelTreeModel", "A trained label tree over (memory-mapped) arrays, and its searches.")

@@ -46,6 +46,7 @@ public:
         std::memset(data_.get(), 0, n * sizeof(float));
         return data_.get();
     }
+    float* data() { return data_.get(); }
     const float* data() const { return data_.get(); }
 
 private:
@@ -86,16 +87,16 @@ public:
         return all;
     }
 
-    /// Trains again a sample of the nodes, this share of each level's work, without a fifth of their rows, and counts
-    /// the scores of those rows.
-    ScoreHistogram held_out(const SolverSettings& solver, double share) {
-        const std::vector<Task> tasks = sampled_nodes(share);
+    /// Trains again a sample of the nodes, this share of each level's work, each on at most max_rows rows and without a
+    /// fifth of those, and counts the scores of that fifth.
+    ScoreHistogram held_out(const SolverSettings& solver, double share, std::int64_t max_rows) {
+        const std::vector<Task> tasks = sampled_nodes(share, max_rows);
         std::vector<std::vector<ScoreHistogram>> counts(tasks.size());
         run_all(tasks, nullptr, [&](const Task& task, int n_threads, int worker) {
             const Problem& problem = scratch_[worker].problem;
             std::vector<ScoreHistogram>& of_tile = counts[&task - tasks.data()];
             of_tile.assign(n_tiles(problem), ScoreHistogram(1));
-            solve_tiles(task, solver, n_threads, worker, [&](int tile, int stride, const TileScratch& space) {
+            solve_tiles(task, solver, n_threads, worker, [&](int tile, int stride, TileScratch& space) {
                 score_held_out(problem, tile, stride, space, solver.prune, of_tile[tile]);
             });
         });
@@ -113,7 +114,8 @@ private:
     struct Task {
         int node;
         bool held_out;
-        std::size_t work;  ///< multiplications in an epoch, roughly
+        std::size_t work;     ///< multiplications in an epoch, roughly
+        double sample = 1.0;  ///< share of the rows that is used
     };
 
     /// A node's training problem: its rows with features numbered locally, its children in order of frequency.
@@ -170,7 +172,7 @@ private:
         return tasks;
     }
 
-    std::vector<Task> sampled_nodes(double share) const {
+    std::vector<Task> sampled_nodes(double share, std::int64_t max_rows) const {
         std::vector<Task> tasks = all_nodes(), sample;
         std::vector<double> work_of_level(n_levels(), 0.0), taken(n_levels(), 0.0);
         for (const Task& task : tasks) work_of_level[level_[task.node]] += static_cast<double>(task.work);
@@ -180,6 +182,8 @@ private:
             if (taken[level] >= share * work_of_level[level] || rows_.n_rows(task.node) < 5) continue;
             taken[level] += static_cast<double>(task.work);
             task.held_out = true;
+            task.sample = std::min(1.0, static_cast<double>(max_rows) / static_cast<double>(rows_.n_rows(task.node)));
+            task.work = static_cast<std::size_t>(static_cast<double>(task.work) * task.sample) + 1;
             sample.push_back(task);
         }
         std::ranges::stable_sort(sample, std::greater{}, &Task::work);
@@ -214,7 +218,7 @@ private:
         });
     }
 
-    bool is_held_out(int node, std::int32_t row) const { return mix(seed_ + 1000003ull * node + mix(row)) % 5 == 0; }
+    std::uint64_t draw(int node, std::int32_t row) const { return mix(seed_ + 1000003ull * node + mix(row)); }
 
     void prepare(const Task& task, Scratch& scratch) {
         Problem& p = scratch.problem;
@@ -224,7 +228,12 @@ private:
             for (std::int64_t e = rows_.begin[task.node]; e < rows_.begin[task.node + 1]; ++e) {
                 const std::int32_t i = rows_.row[e];
                 if (!row_weight_.empty() && row_weight_[i] <= 0) continue;
-                if (held_out != (task.held_out && is_held_out(task.node, i))) continue;
+                if (task.held_out) {
+                    const std::uint64_t drawn = draw(task.node, i);
+                    if (held_out != (drawn % 5 == 0) || static_cast<double>(drawn >> 11) * 0x1p-53 >= task.sample) continue;
+                } else if (held_out) {
+                    break;
+                }
                 p.entry.push_back(e);
                 p.row.push_back(X_.row(i));
                 p.length.push_back(X_.length(i));
@@ -319,15 +328,16 @@ private:
         return stride;
     }
 
-    void score_held_out(const Problem& p, int tile, int stride, const TileScratch& space, float prune, ScoreHistogram& counts) const {
+    void score_held_out(const Problem& p, int tile, int stride, TileScratch& space, float prune, ScoreHistogram& counts) const {
         const int n_columns = tile_columns(p, tile);
-        const float* weights = space.weights.data();
+        float* weights = space.weights.data();
+        for (std::size_t k = 0; k < p.n_features * stride; ++k) weights[k] = std::abs(weights[k]) > prune ? weights[k] : 0.0f;
         for (std::size_t r = p.n_train; r < p.row.size(); ++r) {
             std::array<float, max_tile_columns> score{};
             for (int k = 0; k < p.length[r]; ++k) {
                 const Entry x = p.row[r][k];
                 const float* w = weights + static_cast<std::size_t>(x.feature) * stride;
-                for (int c = 0; c < stride; ++c) score[c] += std::abs(w[c]) > prune ? w[c] * x.value : 0.0f;
+                for (int c = 0; c < stride; ++c) score[c] += w[c] * x.value;
             }
             const std::uint32_t bits = positive_bits(p, p.entry[r], tile * max_tile_columns, n_columns);
             const double weight = p.weight.empty() ? 1.0 : p.weight[r];

@@ -18,8 +18,9 @@ from ramify.models.trained_tree import TrainedTree, csr_parts
 from ramify.trees.label_tree import LabelTree
 from ramify.validation import check_choice, check_flag, check_integer, check_number
 
-# How much of each level's work is done again with rows held out, to fit the map from scores to probabilities.
-CALIBRATION_SHARE = 0.1
+# How much of each level's work is done again with rows held out, to fit the map from scores to probabilities,
+# and the most rows of a node that take part.
+CALIBRATION_SHARE, CALIBRATION_ROWS = 0.1, 16_384
 
 
 class PLTClassifier(ExtremeClassifier):
@@ -165,7 +166,7 @@ class PLTClassifier(ExtremeClassifier):
         return TrainedTree(tree, blocks, link, data.X.shape[1], self.normalize, self.bias, self.is_multiclass_)
 
     def _fit_link(self, trainer: _core.BlockTrainer, solver: _core.SolverSettings) -> Link:
-        return fit_link(*trainer.held_out(solver, CALIBRATION_SHARE)) if self.calibrate else IDENTITY
+        return fit_link(*trainer.held_out(solver, CALIBRATION_SHARE, CALIBRATION_ROWS)) if self.calibrate else IDENTITY
 
     @property
     def tree_(self) -> LabelTree:
@@ -177,7 +178,9 @@ class PLTClassifier(ExtremeClassifier):
             every_row = np.tile(query.labels, X.shape[0])
             indptr = np.arange(X.shape[0] + 1) * len(query.labels)
             shape = (X.shape[0], self.n_labels_)
-            return self._mean(X, sparse.csr_array((np.ones(len(every_row), np.float32), every_row, indptr), shape=shape))
+            return self._mean(
+                X, sparse.csr_array((np.ones(len(every_row), np.float32), every_row, indptr), shape=shape)
+            )
         threads = self._n_threads()
         found = [
             tree.search(X, top_k=query.top_k, threshold=query.threshold, beam=self.beam, n_threads=threads)
@@ -201,7 +204,9 @@ class PLTClassifier(ExtremeClassifier):
         self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int | None, threshold: float
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         if len(self.trees_) == 1 and self.beam is None:
-            return self.trees_[0].core.search_row(indices, values, self.n_labels_ if top_k is None else top_k, threshold)
+            return self.trees_[0].core.search_row(
+                indices, values, self.n_labels_ if top_k is None else top_k, threshold
+            )
         X = sparse.csr_array((values, indices, [0, len(indices)]), shape=(1, self.n_features_in_))
         answer = self._sparse_probabilities(X, Query(top_k, threshold))
         order = np.lexsort((answer.indices, -answer.data))

@@ -15,8 +15,8 @@ CANDIDATES = {
     "squared_hinge": [(1.0, 0.7), (0.3, 1.0), (0.3, 0.7), (0.1, 1.0)],
     "logistic": [(10.0, 1.0), (3.0, 1.0), (1.0, 1.0)],
 }
-# How much of each level's work a candidate is tried on.
-SAMPLE = 0.03
+# How much of each level's work a candidate is tried on, and the most rows of a node that take part.
+SAMPLE, SAMPLE_ROWS = 0.03, 4_096
 
 
 def choose_solver(
@@ -27,12 +27,10 @@ def choose_solver(
         (usual_C if C is None else C, usual_weight if positive_weight is None else positive_weight): None
         for usual_C, usual_weight in CANDIDATES[loss]
     }
-    solvers = [
-        _core.SolverSettings(loss=loss, C=c, positive_weight=weight, **settings) for c, weight in candidates
-    ]
+    solvers = [_core.SolverSettings(loss=loss, C=c, positive_weight=weight, **settings) for c, weight in candidates]
     if len(solvers) == 1:
         return solvers[0]
-    return min(solvers, key=lambda solver: held_out_brier(*trainer.held_out(solver, SAMPLE)))
+    return min(solvers, key=lambda solver: held_out_brier(*trainer.held_out(solver, SAMPLE, SAMPLE_ROWS)))
 
 
 def held_out_brier(positive: NDArray[np.float64], negative: NDArray[np.float64]) -> float:
