@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ramify.data.csr import csr_rows
+
 Threshold: TypeAlias = float | NDArray[np.float32]
 
 
@@ -22,7 +24,7 @@ def keep_best(answer: sparse.csr_array, top_k: int | None, threshold: Threshold)
         rank[order] = np.arange(len(order)) - np.repeat(answer.indptr[:-1], np.diff(answer.indptr))
         kept &= rank < top_k
     indptr = np.concatenate([[0], np.cumsum(np.bincount(row_of[kept], minlength=answer.shape[0]))])
-    return sparse.csr_array((answer.data[kept], answer.indices[kept], indptr), shape=answer.shape)
+    return csr_rows(answer.data[kept], answer.indices[kept], indptr, answer.shape)
 
 
 def best_columns(answer: sparse.csr_array) -> NDArray[np.integer]:
@@ -33,9 +35,9 @@ def best_columns(answer: sparse.csr_array) -> NDArray[np.integer]:
 
 
 def one_row(indices: NDArray[np.int32], values: NDArray[np.float32], n_features: int) -> sparse.csr_array:
-    return sparse.csr_array((values, indices, np.array([0, len(indices)])), shape=(1, n_features))
+    return csr_rows(values, indices, np.array([0, len(indices)]), (1, n_features))
 
 
 def no_entries(n_rows: int, n_columns: int) -> sparse.csr_array:
-    arrays = (np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.int32), np.zeros(n_rows + 1, dtype=np.int64))
-    return sparse.csr_array(arrays, shape=(n_rows, n_columns))
+    none = np.zeros(0, dtype=np.int32)
+    return csr_rows(np.zeros(0, dtype=np.float32), none, np.zeros(n_rows + 1, dtype=np.int32), (n_rows, n_columns))

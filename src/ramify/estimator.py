@@ -19,6 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ramify import persist
 from ramify.answers import Threshold, best_columns, keep_best, no_entries, one_row
+from ramify.data.csr import csr_rows
 from ramify.data.labels import LabelEncoding
 from ramify.data.names import NameTable
 from ramify.inputs import as_texts, canonical_rows, feature_index, plain_row, row_from_dict
@@ -205,9 +206,7 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.is_multiclass_:
             return self.classes_[best_columns(self._answer(rows, Query(top_k=1)))]
         answer = self._answer(rows, Query(threshold=self._decision_threshold()))
-        return sparse.csr_array(
-            (np.ones(answer.nnz, dtype=np.int64), answer.indices, answer.indptr), shape=answer.shape
-        )
+        return csr_rows(np.ones(answer.nnz, dtype=np.int64), answer.indices, answer.indptr, answer.shape)
 
     def predict_labels(
         self, X: Any, top_k: int | None = 5, threshold: float | ArrayLike | None = None
@@ -392,7 +391,7 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if "vectorizer" in fitted:
             from ramify.data.text import vectorizer_from_state
 
-            self.vectorizer_ = vectorizer_from_state(fitted["vectorizer"])
+            self.vectorizer_ = vectorizer_from_state(*fitted["vectorizer"])
         self._restore(state["metadata"], state["arrays"])
 
     # --- scikit-learn ---------------------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ramify.data.csr import csr_rows
+
 
 def as_texts(X: Any) -> list[str] | None:
     """The texts of a list, Series or 1-D array of strings; None when X holds numbers.
@@ -26,7 +28,7 @@ def as_texts(X: Any) -> list[str] | None:
         if X.dtype.kind not in "UO":
             return None
         rows = list(X.tolist())
-    elif isinstance(X, list | tuple) or type(X).__module__.startswith("pandas."):
+    elif isinstance(X, list | tuple) or type(X).__module__.split(".")[0] == "pandas":
         rows = list(X)
     else:
         return None
@@ -56,10 +58,8 @@ def canonical_rows(X: Any) -> sparse.csr_array:
     _refuse_broken_rows(rows)
     if rows.dtype != np.float32:
         rows = rows.astype(np.float32)
-    if rows.indices.dtype != np.int32:
-        rows = _with_indices(rows, rows.indices.astype(np.int32))
-    # scipy remembers what it once found out about a matrix; the caller may have written to the arrays since then.
-    rows = sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape, copy=False)
+    # A new one: scipy remembers what it once found out about a matrix, and the caller may have written to it since.
+    rows = csr_rows(rows.data, rows.indices, rows.indptr, rows.shape)
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
@@ -69,12 +69,6 @@ def canonical_rows(X: Any) -> sparse.csr_array:
         rows = rows.copy()
         rows.eliminate_zeros()
     return rows
-
-
-def _with_indices(rows: sparse.csr_array, indices: NDArray[np.int32]) -> sparse.csr_array:
-    renumbered = sparse.csr_array(rows.shape, dtype=rows.dtype)
-    renumbered.data, renumbered.indices, renumbered.indptr = rows.data, indices, rows.indptr
-    return renumbered
 
 
 def _refuse_broken_rows(rows: sparse.csr_array) -> None:
@@ -108,7 +102,7 @@ def plain_row(X: Any, n_features: int) -> tuple[NDArray[np.int32], NDArray[np.fl
     """The arrays of a one-row csr if they need no putting in order; else None, and the long way is taken."""
     indices, values = X.indices, X.data
     count = len(indices)
-    if X.shape[1] != n_features or indices.dtype != np.int32 or len(values) != count or X.indptr[1] != count:
+    if X.shape[1] != n_features or len(values) != count or X.indptr[1] != count:
         return None
     if values.dtype != np.float32:
         if values.dtype != np.float64:
@@ -121,7 +115,7 @@ def plain_row(X: Any, n_features: int) -> tuple[NDArray[np.int32], NDArray[np.fl
             return None
         if count > 1 and not _all(indices[1:] > indices[:-1]):
             return None
-    return indices, values
+    return indices if indices.dtype == np.int32 else indices.astype(np.int32), values
 
 
 def row_from_dict(

@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import KFold, cross_val_score
 
 from contract.conftest import make_data, same
 from ramify import persist
@@ -171,8 +171,8 @@ def test_a_forked_child_predicts_and_trains(make, data):
 
 def test_scikit_learns_tools_work(make, data):
     assert len(cross_val_score(make(), data.X, data.y, cv=3)) == 3
-    assert len(cross_val_score(make(), data.X, data.Y, cv=3, error_score="raise")) == 3
-    assert len(cross_val_score(make(), data.texts, data.collections, cv=3, error_score="raise")) == 3
+    assert len(cross_val_score(make(), data.X, data.Y.toarray(), cv=3, error_score="raise")) == 3
+    assert len(cross_val_score(make(), data.texts, data.collections, cv=KFold(3), error_score="raise")) == 3
 
 
 def test_a_fit_that_breaks_off_leaves_the_model_as_it_was(make, data, monkeypatch):

@@ -12,6 +12,8 @@ from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
+from ramify.data.csr import csr_rows
+
 Kind: TypeAlias = Literal["indicator", "collections", "classes"]
 
 _COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
@@ -20,7 +22,7 @@ _MAX_LABELS = np.iinfo(np.int32).max
 
 def indicator_of(columns: NDArray[np.int32], indptr: NDArray[np.int64], n_labels: int) -> sparse.csr_array:
     shape = (len(indptr) - 1, n_labels)
-    indicator = sparse.csr_array((np.ones(len(columns), dtype=np.float32), columns, indptr), shape=shape)
+    indicator = csr_rows(np.ones(len(columns), dtype=np.float32), columns, indptr, shape)
     indicator.sum_duplicates()
     indicator.data[:] = 1.0  # a label named twice in a row is still one label
     return indicator
@@ -115,10 +117,7 @@ def read_indicator(Y: Any) -> sparse.csr_array:
         )
     indicator = indicator.astype(np.float32)
     indicator.eliminate_zeros()
-    if indicator.indices.dtype != np.int32:
-        indices, indptr = indicator.indices.astype(np.int32), indicator.indptr.astype(np.int64)
-        return indicator_of(indices, indptr, indicator.shape[1])
-    return indicator
+    return csr_rows(indicator.data, indicator.indices, indicator.indptr, indicator.shape)
 
 
 def _read_classes(y: NDArray[Any]) -> tuple[Kind, Any]:
@@ -160,7 +159,7 @@ def _plain_array(rows: list[Any], original: Any) -> NDArray[Any]:
 
 
 def _is_pandas(values: Any) -> bool:
-    return type(values).__module__.startswith("pandas.")
+    return type(values).__module__.split(".")[0] == "pandas"
 
 
 def _read_collections(rows: list[Any]) -> tuple[list[Any], NDArray[np.int64]]:

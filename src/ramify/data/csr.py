@@ -1,0 +1,27 @@
+"""One way to make sparse rows: scipy would widen all indices to the type of indptr."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+_WIDEST = np.iinfo(np.int32).max
+
+
+def csr_rows(
+    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]
+) -> sparse.csr_array:
+    """A csr_array of these arrays with int32 indices; indptr is int32 unless it has to count further.
+
+    >>> csr_rows(np.ones(1), np.array([2]), np.array([0, 1]), (1, 3)).indices.dtype
+    dtype('int32')
+    """
+    indices = indices.astype(np.int32, copy=False)
+    if len(indices) <= _WIDEST:
+        return sparse.csr_array((data, indices, indptr.astype(np.int32, copy=False)), shape=shape)
+    rows = sparse.csr_array(shape, dtype=data.dtype)
+    rows.data, rows.indices, rows.indptr = data, indices, indptr.astype(np.int64, copy=False)
+    return rows
