@@ -1,0 +1,135 @@
+"""Savers that race, readers in between, and savers killed in the middle: a model is old or new, never a mixture."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from frequency_classifier import FrequencyClassifier
+from ramify import model_directory, persist
+
+N_LABELS = 50_000
+processes = multiprocessing.get_context("fork")  # a fresh interpreter for each would take longer than the test
+
+
+@pytest.fixture(autouse=True)
+def known_class(monkeypatch):
+    monkeypatch.setitem(persist.MODELS, "FrequencyClassifier", "frequency_classifier")
+
+
+def model(number):
+    """A model whose every part says the same number: a mixture of two saves would show."""
+    clf = FrequencyClassifier(smoothing=float(number)).fit(np.eye(2), np.array([[1], [0]]))
+    clf.label_encoding_.extend(np.zeros((1, N_LABELS)))
+    clf.n_labels_ = N_LABELS
+    clf.seed_ = number
+    clf.frequency_ = np.full(N_LABELS, number, dtype=np.float32)
+    return clf
+
+
+def check(clf):
+    assert clf.smoothing == clf.seed_
+    assert clf.frequency_.shape == (N_LABELS,)
+    assert (clf.frequency_ == np.float32(clf.seed_)).all()
+
+
+def save_again_and_again(path, number, seconds, done):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        number += 1
+        model(number).save(path)
+        done.value += 1
+
+
+def load_again_and_again(path, seconds, done):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        check(persist.load(path, verify=True))
+        done.value += 1
+
+
+def test_two_savers_and_two_readers_at_once(tmp_path):
+    path = tmp_path / "model"
+    model(1).save(path)
+    done = [processes.Value("i", 0) for _ in range(4)]
+    others = [
+        processes.Process(target=save_again_and_again, args=(path, 1_000, 1.5, done[0])),
+        processes.Process(target=save_again_and_again, args=(path, 2_000, 1.5, done[1])),
+        processes.Process(target=load_again_and_again, args=(path, 1.5, done[2])),
+        processes.Process(target=load_again_and_again, args=(path, 1.5, done[3])),
+    ]
+    for process in others:
+        process.start()
+    for process in others:
+        process.join(60)
+    assert [process.exitcode for process in others] == [0, 0, 0, 0]
+    assert all(count.value > 0 for count in done)
+    check(persist.load(path, verify=True))
+    assert len(os.listdir(path)) == 2
+
+
+def test_a_saver_killed_at_any_moment_leaves_the_old_or_the_new_model(tmp_path):
+    path = tmp_path / "model"
+    model(1).save(path)
+    moments = random.Random(0)
+    for round_number in range(1, 21):
+        done = processes.Value("i", 0)
+        saver = processes.Process(target=save_again_and_again, args=(path, 1_000 * round_number, 60.0, done))
+        saver.start()
+        while done.value == 0:
+            assert saver.is_alive()
+            time.sleep(0.001)
+        time.sleep(moments.random() * 0.02)
+        saver.kill()
+        saver.join(60)
+        loaded = persist.load(path, verify=True)
+        check(loaded)
+        assert loaded.seed_ > 1_000 * round_number
+    model(2).save(path)
+    assert persist.load(path).seed_ == 2
+    assert len(os.listdir(path)) == 2  # nothing that the killed ones left
+
+
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def save_and_die(path, step):
+    if step in ("data", "manifest"):
+        calls = []
+
+        def write_half(descriptor):
+            calls.append(descriptor)
+            if len(calls) == ("data", "manifest").index(step) + 1:
+                os.truncate(descriptor, 100)
+                die()
+
+        model_directory.os.fsync = write_half
+    elif step == "replace":
+        model_directory.os.replace = die
+    else:
+        model_directory._sync_directory = die
+    model(2).save(path)
+
+
+@pytest.mark.parametrize("step", ["data", "manifest", "replace", "sweep"])
+def test_a_saver_killed_at_each_step_leaves_the_old_or_the_new_model(tmp_path, step):
+    path = tmp_path / "model"
+    model(1).save(path)
+    saver = processes.Process(target=save_and_die, args=(path, step))
+    saver.start()
+    saver.join(60)
+    assert saver.exitcode == -signal.SIGKILL
+    assert len(os.listdir(path)) > 2  # it did die in the middle
+    loaded = persist.load(path, verify=True)
+    check(loaded)
+    assert loaded.seed_ == (2 if step == "sweep" else 1)
+    model(3).save(path)
+    assert persist.load(path).seed_ == 3
+    assert len(os.listdir(path)) == 2
