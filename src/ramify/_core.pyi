@@ -12,6 +12,40 @@ class Progress:
 
 def instruction_set() -> str: ...
 
+# data
+class TextError(ValueError):
+    args: tuple[str, int, int, str]
+
+def parse_xmc(
+    text: bytes, *, n_threads: int = 1
+) -> tuple[
+    int,
+    int,
+    NDArray[np.int64],
+    NDArray[np.int32],
+    NDArray[np.float32],
+    NDArray[np.int64],
+    NDArray[np.int32],
+]: ...
+def parse_libsvm(
+    text: bytes, *, first_feature: int = 0, n_features: int = -1, n_labels: int = -1, n_threads: int = 1
+) -> tuple[
+    int,
+    int,
+    NDArray[np.int64],
+    NDArray[np.int32],
+    NDArray[np.float32],
+    NDArray[np.int64],
+    NDArray[np.int32],
+]: ...
+def format_xmc_rows(
+    feature_ptr: NDArray[np.int64],
+    features: NDArray[np.int32],
+    values: NDArray[np.float32],
+    label_ptr: NDArray[np.int64],
+    labels: NDArray[np.int32],
+) -> bytes: ...
+
 # trees
 def breadth_first(parent: NDArray[np.int32], root: int) -> NDArray[np.int32]: ...
 def node_depths(parent: NDArray[np.int32]) -> NDArray[np.int32]: ...

@@ -1,0 +1,150 @@
+"""Files as bytes and lines: gzip recognised by its content, failures told as DataError, writing all or nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import gzip
+import io
+import os
+import tempfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, TypeAlias
+
+from ramify.data.errors import DataError
+
+PathLike: TypeAlias = str | os.PathLike[str]
+
+GZIP_MAGIC = b"\x1f\x8b"
+ZIP_MAGIC = b"PK\x03\x04"
+_CUT_OFF = "the file was cut off or damaged on its way: fetch or write it again"
+
+
+@contextlib.contextmanager
+def told_as_data_error(path: PathLike) -> Iterator[None]:
+    """Turn what opening and unpacking a file may raise into a DataError that helps."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DataError("there is no such file", path, hint=_similar_names(Path(path))) from error
+    except IsADirectoryError as error:
+        raise DataError("this is a directory, not a file", path, hint=_names_inside(Path(path))) from error
+    except PermissionError as error:
+        raise DataError("no permission to open the file", path, hint="check its owner and mode") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"broken gzip data ({error})", path, hint=_CUT_OFF) from error
+
+
+def read_bytes(path: PathLike) -> bytes:
+    """The whole content, unpacked if it is gzip."""
+    with told_as_data_error(path):
+        content = Path(path).read_bytes()
+        return gzip.decompress(content) if content.startswith(GZIP_MAGIC) else content
+
+
+def read_start(path: PathLike, n_bytes: int = 65536) -> bytes:
+    """The first bytes, unpacked if gzip."""
+    with told_as_data_error(path), _open_unpacked(path) as stream:
+        return stream.read(n_bytes)
+
+
+def check_is_text(start: bytes, path: PathLike) -> None:
+    """Refuse content that no text format has: nothing at all, an archive, zero bytes."""
+    if not start:
+        raise DataError("the file is empty", path, hint="check how it was written")
+    if start.startswith(ZIP_MAGIC):
+        raise DataError("this is a zip archive, not text", path, hint='read it with format="npz" if it is one')
+    if b"\0" in start:
+        hint = "save it as UTF-8 text" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "check that it is the right file"
+        raise DataError("this is a binary file, not text", path, hint=hint)
+
+
+def iter_lines(path: PathLike) -> Iterator[tuple[int, str]]:
+    """Line numbers from one, and lines without their ends; UTF-8, gzip or not, a byte order mark is dropped."""
+    with told_as_data_error(path), _open_unpacked(path) as stream:
+        for number, line in enumerate(stream, start=1):
+            try:
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                column = len(line[: error.start].decode("utf-8")) + 1
+                raise DataError(
+                    f"byte 0x{line[error.start]:02x} is not UTF-8", path, number, column, "save the file as UTF-8"
+                ) from error
+            yield number, text.rstrip("\r\n")
+
+
+def read_names(path: PathLike) -> list[str]:
+    """One name per line, as in labels.txt.gz; blank lines only at the end, where they are dropped."""
+    names = [line for _, line in iter_lines(path)]
+    while names and not names[-1].strip():
+        names.pop()
+    for number, name in enumerate(names, start=1):
+        if not name.strip():
+            raise DataError("a name is missing", path, number, hint="each line names one label or feature, in order")
+    return names
+
+
+@contextlib.contextmanager
+def replaced_when_complete(path: PathLike) -> Iterator[IO[bytes]]:
+    """Write to a temporary neighbour that takes the file's name at the end; packed if the name ends in .gz."""
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise DataError("its directory does not exist", path, hint=f"create {target.parent} first")
+    if target.is_dir():
+        raise DataError("this is a directory, not a file", path, hint="name the file to write")
+    handle, temporary = tempfile.mkstemp(prefix=target.name + ".", suffix=".part", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as raw:
+            if target.suffix == ".gz":
+                # No time and no name inside: the same data gives the same bytes.
+                with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
+                    yield packed  # type: ignore[misc]
+            else:
+                yield raw
+        _set_usual_mode(temporary)
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _open_unpacked(path: PathLike) -> IO[bytes]:
+    raw = open(path, "rb")  # noqa: SIM115  (the caller closes what is returned)
+    if raw.peek(2)[:2] == GZIP_MAGIC:
+        packed = _ClosingGzipFile(fileobj=raw)
+        return io.BufferedReader(packed)
+    return raw
+
+
+class _ClosingGzipFile(gzip.GzipFile):
+    """GzipFile leaves a file that it was given open; nobody else would close this one."""
+
+    def __init__(self, fileobj: IO[bytes]) -> None:
+        super().__init__(fileobj=fileobj, mode="rb")
+        self._raw = fileobj
+
+    def close(self) -> None:
+        super().close()
+        self._raw.close()
+
+
+def _set_usual_mode(path: str) -> None:
+    # mkstemp makes files that only their owner may read; a data file gets the mode that open() would give it.
+    mask = os.umask(0)
+    os.umask(mask)
+    os.chmod(path, 0o666 & ~mask)
+
+
+def _similar_names(path: Path) -> str:
+    if not path.parent.is_dir():
+        return f"the directory {path.parent} does not exist either"
+    names = difflib.get_close_matches(path.name, os.listdir(path.parent), n=3)
+    return f"did you mean {' or '.join(sorted(names))}?" if names else "check the path"
+
+
+def _names_inside(path: Path) -> str:
+    names = sorted(os.listdir(path))[:4]
+    return f"name one of its files: {', '.join(names)}" if names else "it is empty"

@@ -1,0 +1,95 @@
+"""ICD-10-CM, the clinical classification of diagnoses, as a data set: from the words of a diagnosis to its codes."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from typing import Any, NamedTuple
+
+_CODE_RANGE = re.compile(r"\s*\([A-Z]\d\w(-[A-Z]\d\w)?\)$")
+
+
+class LabelledTexts(NamedTuple):
+    """Texts, and the labels of each."""
+
+    texts: list[str]
+    labels: list[list[str]]
+
+
+class Icd10(NamedTuple):
+    """Training and test texts, and what each label stands for."""
+
+    train: LabelledTexts
+    test: LabelledTexts
+    names: dict[str, str]
+
+
+def load_icd10(*, test_share: float = 0.2) -> Icd10:
+    """Descriptions and inclusion terms of all codes; labels are a text's code, its category, block and chapter.
+
+    A text that describes several codes is one row with the labels of all. The test set is a fixed sample of the
+    inclusion terms: `test_share` of those that are not also some code's description, chosen by their checksum, so it
+    hardly changes from one edition to the next. Every code's description is in the training set, so no test label is
+    new. Needs the package simple-icd-10-cm (the extra "demo").
+    """
+    if not 0 <= test_share < 1:
+        raise ValueError(f"test_share must be at least 0 and below 1, got {test_share}")
+    classification = _classification()
+    names: dict[str, str] = {}
+    upper: dict[str, list[str]] = {"": []}  # labels by the parent of a code
+    rows: dict[str, _Row] = {}
+    for code in classification.get_all_codes(True):
+        description = _CODE_RANGE.sub("", classification.get_description(code)).strip()
+        label = _label(classification, code)
+        names.setdefault(label, description)
+        parent = classification.get_parent(code)
+        if parent not in upper:
+            upper[parent] = _upper_labels(classification, parent)
+        labels = [label, *upper[parent]]
+        _add(rows, description, labels, may_be_held_out=False)
+        for text in classification.get_includes(code):
+            _add(rows, text, labels, may_be_held_out=False)
+        for text in classification.get_inclusion_term(code):
+            _add(rows, text, labels, may_be_held_out=True)
+    train, test = LabelledTexts([], []), LabelledTexts([], [])
+    for key, row in rows.items():
+        is_held_out = row.may_be_held_out and zlib.crc32(key.encode()) < test_share * 2**32
+        part = test if is_held_out else train
+        part.texts.append(row.text)
+        part.labels.append(list(row.labels))
+    return Icd10(train, test, names)
+
+
+class _Row:
+    __slots__ = ("labels", "may_be_held_out", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.labels: dict[str, None] = {}  # an ordered set
+        self.may_be_held_out = True
+
+
+def _add(rows: dict[str, _Row], text: str, labels: list[str], *, may_be_held_out: bool) -> None:
+    # Texts that differ only in case and spaces are the same text: it must not be in both parts.
+    key = " ".join(text.casefold().split())
+    row = rows.setdefault(key, _Row(text.strip()))
+    row.labels.update(dict.fromkeys(labels))
+    row.may_be_held_out &= may_be_held_out
+
+
+def _label(classification: Any, code: str) -> str:
+    return f"chapter {code}" if classification.is_chapter(code) else code
+
+
+def _upper_labels(classification: Any, parent: str) -> list[str]:
+    """Category, block and chapter above a code, given its parent; subcategories between them are left out."""
+    ancestors = [parent, *classification.get_ancestors(parent)]
+    return [_label(classification, code) for code in ancestors if not classification.is_subcategory(code)]
+
+
+def _classification() -> Any:
+    try:
+        import simple_icd_10_cm
+    except ImportError as error:
+        raise ImportError("the ICD-10-CM data set needs simple-icd-10-cm: pip install 'ramify[demo]'") from error
+    return simple_icd_10_cm

@@ -1,0 +1,146 @@
+"""One door for every data file: the format is found by name and content."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from ramify.data.dataset import Dataset
+from ramify.data.errors import DataError
+from ramify.data.files import ZIP_MAGIC, PathLike, check_is_text, read_names, read_start
+from ramify.data.jsonl import load_jsonl
+from ramify.data.npz import load_npz
+from ramify.data.xmc import load_libsvm, load_xmc
+
+Format: TypeAlias = Literal["xmc", "libsvm", "jsonl", "npz"]
+_BY_SUFFIX: dict[str, Format] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".npz": "npz",
+    ".svm": "libsvm",
+    ".libsvm": "libsvm",
+    ".svmlight": "libsvm",
+    ".xmc": "xmc",
+}
+_HEADER = re.compile(rb"\s*\d+[ \t]+\d+[ \t]+\d+\s*")
+_FEATURE = re.compile(rb"(^|\s)\d+:[-+.\d]")
+
+
+def load_data(
+    path: PathLike,
+    format: Format | None = None,
+    *,
+    label_names: PathLike | Sequence[str] | None = None,
+    feature_names: PathLike | Sequence[str] | None = None,
+    vectorizer: Any = None,
+    zero_based: bool | Literal["auto"] = "auto",
+    n_features: int | None = None,
+    n_labels: int | None = None,
+    n_jobs: int | None = None,
+) -> Dataset:
+    """Read a data file: XMC text, libsvm, JSONL or npz, gzip or not; `format` overrides what name and content say.
+
+    Names are lists, or files with a name per line. Texts (JSONL) go through `vectorizer`, which is fitted if it is not
+    yet; by default `ramify.data.text.default_vectorizer()`. Their labels become columns in order of first appearance,
+    behind those of `label_names`. A test set is read as its training set:
+    `load_data("test.jsonl", vectorizer=train.vectorizer, label_names=train.label_names)`.
+    `zero_based`, `n_features` and `n_labels` are for libsvm.
+    """
+    if format is None:
+        format = find_format(path)
+    elif format not in get_args(Format):
+        raise ValueError(f"format must be one of {', '.join(get_args(Format))}, got {format!r}")
+    labels, features = _names(label_names), _names(feature_names)
+    if format == "jsonl":
+        if features is not None:
+            raise ValueError("feature_names come from the vectorizer when the data are texts")
+        return _load_texts(path, labels, vectorizer)
+    if format == "npz":
+        data = load_npz(path)
+    elif format == "libsvm":
+        data = load_libsvm(path, zero_based=zero_based, n_features=n_features, n_labels=n_labels, n_jobs=n_jobs)
+    else:
+        data = load_xmc(path, n_jobs=n_jobs)
+    _check_count(labels, data.n_labels, "label", path)
+    _check_count(features, data.n_features, "feature", path)
+    return replace(
+        data,
+        label_names=data.label_names if labels is None else labels,
+        feature_names=data.feature_names if features is None else features,
+    )
+
+
+def find_format(path: PathLike) -> Format:
+    """The format of a file, by its name's ending before .gz, or else by how it begins."""
+    name = Path(path).name.removesuffix(".gz")
+    start = read_start(path)  # also for a telling name: a missing file is reported here
+    known = _BY_SUFFIX.get(Path(name).suffix.lower())
+    if known is not None:
+        return known
+    if start.startswith(ZIP_MAGIC):
+        return "npz"
+    check_is_text(start, path)
+    start = start.removeprefix(b"\xef\xbb\xbf")
+    if start.lstrip().startswith(b"{"):
+        return "jsonl"
+    first_line = start.split(b"\n", 1)[0]
+    if not _HEADER.fullmatch(first_line) and _FEATURE.search(first_line):
+        return "libsvm"
+    return "xmc"  # whose errors about the header say what to do if it is something else
+
+
+def indicator_of(labels: Iterable[Iterable[str]], label_names: Sequence[str] = ()) -> tuple[csr_array, list[str]]:
+    """Label collections as 0/1 matrix, and its columns' names: `label_names`, then others as they appear.
+
+    >>> Y, names = indicator_of([["b"], ["a", "b"]])
+    >>> names, Y.toarray().tolist()
+    (['b', 'a'], [[1.0, 0.0], [1.0, 1.0]])
+    """
+    columns: dict[str, int] = {name: column for column, name in enumerate(label_names)}
+    if len(columns) != len(label_names):
+        raise ValueError("label_names holds a name twice")
+    indices: list[int] = []
+    indptr = [0]
+    for row in labels:
+        indices.extend(sorted({columns.setdefault(label, len(columns)) for label in row}))
+        indptr.append(len(indices))
+    ones = np.ones(len(indices), dtype=np.float32)
+    arrays = (ones, np.array(indices, dtype=np.int32), np.array(indptr, dtype=np.int32))
+    return csr_array(arrays, shape=(len(indptr) - 1, len(columns))), list(columns)
+
+
+def _load_texts(path: PathLike, label_names: list[str] | None, vectorizer: Any) -> Dataset:
+    # Only here: scikit-learn's text module takes a while to import, and numeric files do not need it.
+    from ramify.data.text import default_vectorizer, fit_vectorize, is_fitted, vectorize
+
+    texts, labels = load_jsonl(path)
+    if not texts:
+        raise DataError("the file has no rows", path, hint="check how it was written")
+    Y, names = indicator_of(labels, label_names or ())
+    if vectorizer is None:
+        vectorizer = default_vectorizer()
+    X = vectorize(vectorizer, texts) if is_fitted(vectorizer) else fit_vectorize(vectorizer, texts)
+    has_names = hasattr(vectorizer, "get_feature_names_out")
+    feature_names = vectorizer.get_feature_names_out().tolist() if has_names else None
+    return Dataset(X, Y, names, feature_names, texts, vectorizer)
+
+
+def _names(names: PathLike | Sequence[str] | None) -> list[str] | None:
+    if names is None:
+        return None
+    if isinstance(names, Sequence) and not isinstance(names, str):
+        return list(names)
+    return read_names(names)
+
+
+def _check_count(names: list[str] | None, size: int, what: str, path: PathLike) -> None:
+    if names is not None and len(names) != size:
+        raise DataError(
+            f"the data have {size} {what}s, but there are {len(names)} names", path, hint=f"name each {what}"
+        )

@@ -1,0 +1,154 @@
+"""Texts to features, and a fitted vectorizer as JSON and plain arrays, so that loading one runs no code."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
+from sklearn.utils.validation import check_is_fitted
+
+from ramify.data.dataset import as_features
+from ramify.data.packed_strings import pack_strings, unpack_strings
+
+Vectorizer: TypeAlias = Any  # TfidfVectorizer or HashingVectorizer; scikit-learn has no types
+
+_CLASSES = {cls.__name__: cls for cls in (TfidfVectorizer, HashingVectorizer)}
+_MAY_BE_CALLABLE = ("analyzer", "preprocessor", "tokenizer", "strip_accents")
+_DTYPES = ("float32", "float64")
+
+
+def default_vectorizer() -> Vectorizer:
+    """TF-IDF of words, as extreme classification likes it: logarithmic counts, unit rows, float32.
+
+    One-letter words are kept ("vitamin C", "type 1"), unlike in scikit-learn's default.
+    """
+    return TfidfVectorizer(sublinear_tf=True, dtype=np.float32, token_pattern=r"(?u)\b\w+\b")
+
+
+def fit_vectorize(vectorizer: Vectorizer, texts: Iterable[str]) -> csr_array:
+    """Fit the vectorizer, and the texts' features: float32 csr_array with sorted indices."""
+    return as_features(vectorizer.fit_transform(texts))
+
+
+def vectorize(vectorizer: Vectorizer, texts: Iterable[str]) -> csr_array:
+    """The texts' features from a fitted vectorizer: float32 csr_array with sorted indices."""
+    return as_features(vectorizer.transform(texts))
+
+
+def is_fitted(vectorizer: Vectorizer) -> bool:
+    """Whether the vectorizer can transform texts already; a HashingVectorizer always can."""
+    if isinstance(vectorizer, HashingVectorizer):
+        return True
+    try:
+        check_is_fitted(vectorizer)
+    except NotFittedError:
+        return False
+    return True
+
+
+def vectorizer_state(vectorizer: Vectorizer) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """A fitted TfidfVectorizer or HashingVectorizer as a dict for JSON and a dict of plain arrays.
+
+    >>> vectorizer = default_vectorizer().fit(["acute chest pain", "chest wall"])
+    >>> meta, arrays = vectorizer_state(vectorizer)
+    >>> sorted(arrays)
+    ['idf', 'term_bytes', 'term_offsets']
+    >>> again = vectorizer_from_state(meta, arrays)
+    >>> bool((again.transform(["chest pain"]) != vectorizer.transform(["chest pain"])).nnz)
+    False
+    """
+    if type(vectorizer) not in _CLASSES.values():
+        raise ValueError(
+            f"a {type(vectorizer).__name__} cannot be saved without running its code when it is loaded; "
+            f"use scikit-learn's {' or '.join(_CLASSES)}"
+        )
+    if not is_fitted(vectorizer):
+        raise ValueError(f"the {type(vectorizer).__name__} is not fitted; call fit first")
+    params = {name: _plain(name, value) for name, value in vectorizer.get_params(deep=False).items()}
+    meta: dict[str, Any] = {"class": type(vectorizer).__name__, "params": params}
+    if isinstance(vectorizer, HashingVectorizer):
+        return meta, {}
+    meta["has_fixed_vocabulary"] = params.pop("vocabulary") is not None
+    vocabulary: dict[str, int] = vectorizer.vocabulary_
+    terms: list[str] = [""] * len(vocabulary)
+    for term, column in vocabulary.items():
+        terms[column] = term
+    arrays: dict[str, NDArray[Any]] = {}
+    arrays["term_bytes"], arrays["term_offsets"] = pack_strings(terms)
+    if vectorizer.use_idf:
+        arrays["idf"] = np.asarray(vectorizer.idf_)
+    return meta, arrays
+
+
+def vectorizer_from_state(meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Vectorizer:
+    """The vectorizer that `vectorizer_state` described; its `transform` gives the same bits.
+
+    A state that is damaged or of another class is refused with a ValueError.
+    """
+    if not isinstance(meta, dict) or meta.get("class") not in _CLASSES or not isinstance(meta.get("params"), dict):
+        raise ValueError(f"not the state of a vectorizer; known classes are {', '.join(_CLASSES)}")
+    cls = _CLASSES[meta["class"]]
+    params = dict(meta["params"])
+    unknown = set(params) - set(inspect.signature(cls).parameters)
+    if unknown:
+        raise ValueError(f"this {meta['class']} does not know the parameters {', '.join(sorted(unknown))}")
+    if params.get("dtype") not in _DTYPES or params.get("input") != "content":
+        raise ValueError(f"the saved {meta['class']} must have a dtype of {' or '.join(_DTYPES)} and read text")
+    params["dtype"] = np.dtype(params["dtype"]).type
+    if not isinstance(params.get("ngram_range"), list):
+        raise ValueError(f"the saved {meta['class']} has no ngram_range")
+    params["ngram_range"] = tuple(params["ngram_range"])
+    if cls is HashingVectorizer:
+        return cls(**params)
+    for name in ("term_bytes", "term_offsets", *(("idf",) if params.get("use_idf", True) else ())):
+        if name not in arrays:
+            raise ValueError(f"the saved TfidfVectorizer lacks the array {name}")
+    terms = unpack_strings(arrays["term_bytes"], arrays["term_offsets"])
+    vocabulary = {term: column for column, term in enumerate(terms)}
+    if not terms or len(vocabulary) != len(terms):
+        raise ValueError("the saved TfidfVectorizer has no terms, or one of them twice")
+    # Fitting with a fixed vocabulary sets up everything by scikit-learn's own hand; the text does not matter.
+    vectorizer = cls(**params, vocabulary=vocabulary).fit([""])
+    if vectorizer.use_idf:
+        idf = np.asarray(arrays["idf"])
+        if idf.shape != (len(terms),) or str(idf.dtype) not in _DTYPES or not np.isfinite(idf).all():
+            raise ValueError(f"the saved TfidfVectorizer needs {len(terms)} finite idf values")
+        vectorizer.idf_ = idf
+    if not meta.get("has_fixed_vocabulary"):
+        vectorizer.set_params(vocabulary=None)
+        vectorizer.fixed_vocabulary_ = False
+    return vectorizer
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A parameter as JSON can hold it, or an error that says what to do instead."""
+    if callable(value) and name in _MAY_BE_CALLABLE:
+        raise ValueError(
+            f"the vectorizer's {name} is a function, which cannot be saved without running code when it is loaded; "
+            f"apply it to the texts first and use a built-in {name}"
+        )
+    if name == "dtype":
+        if np.dtype(value).name not in _DTYPES:
+            raise ValueError(f"the vectorizer's dtype must be {' or '.join(_DTYPES)}, got {value!r}")
+        return np.dtype(value).name
+    if name == "input" and value != "content":
+        raise ValueError(f'the vectorizer\'s input must be "content" so that the model takes text, got {value!r}')
+    if name == "vocabulary":
+        return value if value is None else "fixed"  # the terms themselves are in the arrays
+    if isinstance(value, (set, frozenset)):
+        value = sorted(value)
+    elif isinstance(value, (tuple, np.ndarray)):
+        value = list(value)
+    elif isinstance(value, np.generic):
+        value = value.item()
+    try:
+        return json.loads(json.dumps(value))
+    except (TypeError, ValueError):
+        raise ValueError(f"the vectorizer's {name}={value!r} cannot be written as JSON") from None

@@ -1,0 +1,127 @@
+"""The XMC text format (header `n d m`, rows `l1,l2 f:v f:v`) and libsvm's, parsed by the core."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Literal
+
+import numpy as np
+
+from ramify import _core
+from ramify.data.dataset import Dataset, as_features, as_indicator, csr_of
+from ramify.data.errors import DataError
+from ramify.data.files import PathLike, check_is_text, read_bytes, replaced_when_complete
+
+_ROWS_PER_WRITE = 16384
+
+
+def load_xmc(path: PathLike, *, n_jobs: int | None = None) -> Dataset:
+    """Read a file in XMC text format, gzip or not.
+
+    With a header every further line is a row: one that starts with a space or with a feature has no labels, a blank one
+    nothing at all. Values of a repeated feature are added, a repeated label counts once. The result does not depend on
+    `n_jobs`. Raises DataError with line and column.
+    """
+    content = _read_text(path)
+    try:
+        return _dataset(_core.parse_xmc(content, n_threads=n_threads(n_jobs)))
+    except _core.TextError as error:
+        raise _told_for(path, error) from None
+
+
+def load_libsvm(
+    path: PathLike,
+    *,
+    zero_based: bool | Literal["auto"] = "auto",
+    n_features: int | None = None,
+    n_labels: int | None = None,
+    n_jobs: int | None = None,
+) -> Dataset:
+    """Read a libsvm file: rows `label idx:val`, several labels with commas, `#` starts a comment.
+
+    Blank lines are skipped. Labels are columns, from 0. Features count from 0 or 1: "auto" takes 0 if the file has a
+    feature 0, so say which for a test file, as it may differ from its training file. `n_features` and `n_labels` fix
+    the widths; else the largest index does.
+    """
+    if zero_based not in (True, False, "auto"):
+        raise ValueError(f'zero_based must be True, False or "auto", got {zero_based!r}')
+    for name, size in (("n_features", n_features), ("n_labels", n_labels)):
+        if size is not None and not 0 <= size <= np.iinfo(np.int32).max:
+            raise ValueError(f"{name} must be between 0 and 2147483647, got {size}")
+    content = _read_text(path)
+
+    def parse(first_feature: int, limit: int | None) -> tuple[Any, ...]:
+        return _core.parse_libsvm(
+            content,
+            first_feature=first_feature,
+            n_features=-1 if limit is None else limit,
+            n_labels=-1 if n_labels is None else n_labels,
+            n_threads=n_threads(n_jobs),
+        )
+
+    try:
+        if zero_based != "auto":
+            return _dataset(parse(0 if zero_based else 1, n_features))
+        width, *rest = parse(0, None)
+        features = rest[2]
+        first = 1 if features.size and features.min() > 0 else 0
+        if n_features is not None and width - first > n_features:
+            parse(first, n_features)  # raises, now that the place of the mistake can be told
+        features -= first
+        return _dataset((width - first if n_features is None else n_features, *rest))
+    except _core.TextError as error:
+        raise _told_for(path, error) from None
+
+
+def save_xmc(path: PathLike, X: Any, Y: Any) -> None:
+    """Write features and 0/1 labels in XMC text format, packed if the name ends in .gz; float32 values survive exactly.
+
+    >>> import tempfile, os
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "tiny.txt")
+    ...     save_xmc(path, [[0.5, 0.0], [0.0, 2.0]], [[1, 0, 1], [0, 0, 0]])
+    ...     print(open(path).read(), end="")
+    2 2 3
+    0,2 0:0.5
+     1:2
+    """
+    X, Y = as_features(X), as_indicator(Y)
+    if X.shape[0] != Y.shape[0]:
+        raise ValueError(f"X has {X.shape[0]} rows and Y {Y.shape[0]}; they must be the same rows")
+    feature_ptr, label_ptr = X.indptr.astype(np.int64), Y.indptr.astype(np.int64)
+    with replaced_when_complete(path) as stream:
+        stream.write(f"{X.shape[0]} {X.shape[1]} {Y.shape[1]}\n".encode())
+        for start in range(0, X.shape[0], _ROWS_PER_WRITE):
+            rows = slice(start, start + _ROWS_PER_WRITE + 1)
+            stream.write(_core.format_xmc_rows(feature_ptr[rows], X.indices, X.data, label_ptr[rows], Y.indices))
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """scikit-learn's reading of n_jobs: None is one, -1 all processors, -2 all but one."""
+    if n_jobs == 0:
+        raise ValueError("n_jobs must not be 0; 1 is one thread, -1 all processors")
+    if n_jobs is None or n_jobs > 0:
+        return n_jobs or 1
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, available + 1 + n_jobs)
+
+
+def _read_text(path: PathLike) -> bytes:
+    content = read_bytes(path)
+    check_is_text(content[:4096], path)
+    return content
+
+
+def _told_for(path: PathLike, error: _core.TextError) -> DataError:
+    message, line, column, hint = error.args
+    return DataError(message, path, line, column, hint)
+
+
+def _dataset(parsed: tuple[Any, ...]) -> Dataset:
+    n_features, n_labels, feature_ptr, features, values, label_ptr, labels = parsed
+    n_rows = len(feature_ptr) - 1
+    ones = np.ones(len(labels), dtype=np.float32)
+    X = csr_of(values, features, feature_ptr, (n_rows, n_features))
+    Y = csr_of(ones, labels, label_ptr, (n_rows, n_labels))
+    X.has_canonical_format = Y.has_canonical_format = True  # the core sorts; this spares the check
+    return Dataset(X, Y)
