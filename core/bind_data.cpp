@@ -1,20 +1,20 @@
 /// Reading and writing data files.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
 #include <string_view>
 
+#include "arrays.hpp"
 #include "sparse_text.hpp"
 
 namespace nb = nanobind;
 
 namespace {
 
-using Pointers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Indices = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Values = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Pointers = ramify::Input<std::int64_t>;
+using Indices = ramify::Input<std::int32_t>;
+using Values = ramify::Input<float>;
 
 /// ramify._core.TextError: its arguments are message, line, column (both from one, in characters) and hint.
 struct TextError {

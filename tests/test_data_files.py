@@ -17,7 +17,7 @@ from ramify.data.files import replaced_when_complete
 TINY = b"1 2 3\n0,2 0:0.5\n"
 
 
-@pytest.mark.parametrize("module", ["dataset", "errors", "jsonl", "load", "packed_strings", "synthetic", "text", "xmc"])
+@pytest.mark.parametrize("module", ["dataset", "errors", "jsonl", "load", "synthetic", "text", "xmc"])
 def test_examples_in_docstrings_run(module: str) -> None:
     result = doctest.testmod(importlib.import_module(f"ramify.data.{module}"))
     assert result.failed == 0

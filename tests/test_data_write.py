@@ -7,14 +7,13 @@ import zipfile
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.sparse import save_npz as scipy_save_npz
 
 from ramify import _core
 from ramify.data import DataError, load_npz, load_xmc, save_npz, save_xmc
-from ramify.data.packed_strings import pack_strings, unpack_strings
 
 
 @st.composite
@@ -48,7 +47,6 @@ def tiny():
     )
 
 
-@settings(deadline=None)
 @given(datasets(), st.sampled_from(["a.txt", "a.txt.gz", "a.npz"]))
 def test_what_is_written_is_read_back_bit_for_bit(tmp_path_factory, data, name):
     path = tmp_path_factory.mktemp("written") / name
@@ -127,11 +125,6 @@ def test_the_callers_arrays_stay_as_they_are(tmp_path):
     save_xmc(tmp_path / "a.txt", X, [[1]])
     assert X.indices.tolist() == [1, 0, 1]
     assert (tmp_path / "a.txt").read_text() == "1 2 1\n0 0:2 1:4\n"
-
-
-@given(st.lists(st.text()))
-def test_packed_strings_are_unpacked(strings):
-    assert unpack_strings(*pack_strings(strings)) == strings
 
 
 def test_names_and_texts_travel_with_the_npz(tmp_path, tiny):

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from ramify.data.dataset import Dataset, as_features, as_indicator, csr_of
 from ramify.data.errors import DataError
 from ramify.data.files import ZIP_MAGIC, PathLike, read_start, replaced_when_complete, told_as_data_error
-from ramify.data.packed_strings import pack_strings, unpack_strings
+from ramify.data.names import NameTable
 
 _VERSION = 1
 _ARRAYS = {
@@ -53,7 +53,8 @@ def save_npz(
         "y_indices": Y.indices.astype(np.int32),
     }
     for name, entries in given.items():
-        arrays[f"{name}_bytes"], arrays[f"{name}_offsets"] = pack_strings(entries)
+        table = NameTable.from_names(entries)
+        arrays[f"{name}_bytes"], arrays[f"{name}_offsets"] = table.text, table.offsets
     with replaced_when_complete(path) as stream:
         np.savez(stream, **arrays)  # type: ignore[arg-type]
 
@@ -121,7 +122,7 @@ def _checked_dataset(arrays: dict[str, NDArray[Any]]) -> Dataset:
     X = _checked_csr(arrays["x_values"], arrays["x_indices"], arrays["x_indptr"], (n_rows, n_features), "x")
     Y = _checked_csr(ones, arrays["y_indices"], arrays["y_indptr"], (n_rows, n_labels), "y")
     strings = {
-        name: unpack_strings(arrays[f"{name}_bytes"], arrays[f"{name}_offsets"])
+        name: NameTable(arrays[f"{name}_bytes"], arrays[f"{name}_offsets"]).tolist()
         for name in _STRINGS
         if f"{name}_bytes" in arrays
     }

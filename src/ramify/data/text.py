@@ -15,7 +15,7 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 from ramify.data.dataset import as_features
-from ramify.data.packed_strings import pack_strings, unpack_strings
+from ramify.data.names import NameTable
 
 Vectorizer: TypeAlias = Any  # TfidfVectorizer or HashingVectorizer; scikit-learn has no types
 
@@ -80,8 +80,8 @@ def vectorizer_state(vectorizer: Vectorizer) -> tuple[dict[str, Any], dict[str, 
     terms: list[str] = [""] * len(vocabulary)
     for term, column in vocabulary.items():
         terms[column] = term
-    arrays: dict[str, NDArray[Any]] = {}
-    arrays["term_bytes"], arrays["term_offsets"] = pack_strings(terms)
+    table = NameTable.from_names(terms)
+    arrays: dict[str, NDArray[Any]] = {"term_bytes": table.text, "term_offsets": table.offsets}
     if vectorizer.use_idf:
         arrays["idf"] = np.asarray(vectorizer.idf_)
     return meta, arrays
@@ -110,7 +110,7 @@ def vectorizer_from_state(meta: dict[str, Any], arrays: dict[str, NDArray[Any]])
     for name in ("term_bytes", "term_offsets", *(("idf",) if params.get("use_idf", True) else ())):
         if name not in arrays:
             raise ValueError(f"the saved TfidfVectorizer lacks the array {name}")
-    terms = unpack_strings(arrays["term_bytes"], arrays["term_offsets"])
+    terms = NameTable(arrays["term_bytes"], arrays["term_offsets"]).tolist()
     vocabulary = {term: column for column, term in enumerate(terms)}
     if not terms or len(vocabulary) != len(terms):
         raise ValueError("the saved TfidfVectorizer has no terms, or one of them twice")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +10,7 @@ from ramify import _core
 from ramify.data.dataset import Dataset, as_features, as_indicator, csr_of
 from ramify.data.errors import DataError
 from ramify.data.files import PathLike, check_is_text, read_bytes, replaced_when_complete
+from ramify.validation import number_of_threads
 
 _ROWS_PER_WRITE = 16384
 
@@ -24,7 +24,7 @@ def load_xmc(path: PathLike, *, n_jobs: int | None = None) -> Dataset:
     """
     content = _read_text(path)
     try:
-        return _dataset(_core.parse_xmc(content, n_threads=n_threads(n_jobs)))
+        return _dataset(_core.parse_xmc(content, n_threads=number_of_threads(n_jobs)))
     except _core.TextError as error:
         raise _told_for(path, error) from None
 
@@ -56,7 +56,7 @@ def load_libsvm(
             first_feature=first_feature,
             n_features=-1 if limit is None else limit,
             n_labels=-1 if n_labels is None else n_labels,
-            n_threads=n_threads(n_jobs),
+            n_threads=number_of_threads(n_jobs),
         )
 
     try:
@@ -94,16 +94,6 @@ def save_xmc(path: PathLike, X: Any, Y: Any) -> None:
         for start in range(0, X.shape[0], _ROWS_PER_WRITE):
             rows = slice(start, start + _ROWS_PER_WRITE + 1)
             stream.write(_core.format_xmc_rows(feature_ptr[rows], X.indices, X.data, label_ptr[rows], Y.indices))
-
-
-def n_threads(n_jobs: int | None) -> int:
-    """scikit-learn's reading of n_jobs: None is one, -1 all processors, -2 all but one."""
-    if n_jobs == 0:
-        raise ValueError("n_jobs must not be 0; 1 is one thread, -1 all processors")
-    if n_jobs is None or n_jobs > 0:
-        return n_jobs or 1
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, available + 1 + n_jobs)
 
 
 def _read_text(path: PathLike) -> bytes:
