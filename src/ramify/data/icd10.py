@@ -39,7 +39,9 @@ def load_icd10(*, test_share: float = 0.2) -> Icd10:
     upper: dict[str, list[str]] = {"": []}  # labels by the parent of a code
     rows: dict[str, _Row] = {}
     for code in classification.get_all_codes(True):
-        description = _CODE_RANGE.sub("", classification.get_description(code)).strip()
+        description = classification.get_description(code).strip()
+        if description.endswith(")"):
+            description = _CODE_RANGE.sub("", description)
         label = _label(classification, code)
         names.setdefault(label, description)
         parent = classification.get_parent(code)

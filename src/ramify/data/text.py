@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import warnings
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
@@ -92,11 +93,13 @@ def vectorizer_from_state(meta: dict[str, Any], arrays: dict[str, NDArray[Any]])
 
     A state that is damaged or of another class is refused with a ValueError.
     """
-    if not isinstance(meta, dict) or meta.get("class") not in _CLASSES or not isinstance(meta.get("params"), dict):
+    if not (isinstance(meta, dict) and isinstance(meta.get("class"), str) and isinstance(meta.get("params"), dict)):
+        raise ValueError("not the state of a vectorizer")
+    if meta["class"] not in _CLASSES:
         raise ValueError(f"not the state of a vectorizer; known classes are {', '.join(_CLASSES)}")
     cls = _CLASSES[meta["class"]]
     params = dict(meta["params"])
-    unknown = set(params) - set(inspect.signature(cls).parameters)
+    unknown = set(params) - (set(inspect.signature(cls).parameters) - {"vocabulary"})
     if unknown:
         raise ValueError(f"this {meta['class']} does not know the parameters {', '.join(sorted(unknown))}")
     if params.get("dtype") not in _DTYPES or params.get("input") != "content":
@@ -114,16 +117,19 @@ def vectorizer_from_state(meta: dict[str, Any], arrays: dict[str, NDArray[Any]])
     vocabulary = {term: column for column, term in enumerate(terms)}
     if not terms or len(vocabulary) != len(terms):
         raise ValueError("the saved TfidfVectorizer has no terms, or one of them twice")
-    # Fitting with a fixed vocabulary sets up everything by scikit-learn's own hand; the text does not matter.
-    vectorizer = cls(**params, vocabulary=vocabulary).fit([""])
-    if vectorizer.use_idf:
-        idf = np.asarray(arrays["idf"])
-        if idf.shape != (len(terms),) or str(idf.dtype) not in _DTYPES or not np.isfinite(idf).all():
-            raise ValueError(f"the saved TfidfVectorizer needs {len(terms)} finite idf values")
-        vectorizer.idf_ = idf
+    # Fitting with a fixed vocabulary sets up everything by scikit-learn's own hand. The text does not matter: the idf,
+    # which may be infinite for it, is replaced; and warnings about the terms were given when they were fitted.
+    with np.errstate(divide="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        vectorizer = cls(**params, vocabulary=vocabulary).fit([""])
     if not meta.get("has_fixed_vocabulary"):
         vectorizer.set_params(vocabulary=None)
         vectorizer.fixed_vocabulary_ = False
+    if vectorizer.use_idf:
+        idf = np.asarray(arrays["idf"])
+        if idf.shape != (len(terms),) or str(idf.dtype) not in _DTYPES or np.isnan(idf).any():
+            raise ValueError(f"the saved TfidfVectorizer needs {len(terms)} idf values")
+        vectorizer.idf_ = idf
     return vectorizer
 
 
@@ -142,9 +148,7 @@ def _plain(name: str, value: Any) -> Any:
         raise ValueError(f'the vectorizer\'s input must be "content" so that the model takes text, got {value!r}')
     if name == "vocabulary":
         return value if value is None else "fixed"  # the terms themselves are in the arrays
-    if isinstance(value, (set, frozenset)):
-        value = sorted(value)
-    elif isinstance(value, (tuple, np.ndarray)):
+    if isinstance(value, (tuple, np.ndarray)):
         value = list(value)
     elif isinstance(value, np.generic):
         value = value.item()

@@ -1,0 +1,78 @@
+"""The ICD-10-CM demo set."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from ramify.data.icd10 import load_icd10
+
+
+@pytest.fixture(scope="module")
+def icd10():
+    return load_icd10()
+
+
+def key(text):
+    return " ".join(text.casefold().split())
+
+
+def test_a_code_carries_its_category_block_and_chapter(icd10):
+    place = icd10.train.texts.index("Cholera due to Vibrio cholerae 01, biovar cholerae")
+    labels = icd10.train.labels[place]
+    assert labels == ["A00.0", "A00", "A00-A09", "chapter 1"]
+    assert [icd10.names[label] for label in labels] == [
+        "Cholera due to Vibrio cholerae 01, biovar cholerae",
+        "Cholera",
+        "Intestinal infectious diseases",
+        "Certain infectious and parasitic diseases",
+    ]
+
+
+def test_subcategories_between_code_and_category_are_no_labels_of_the_code(icd10):
+    place = next(i for i, labels in enumerate(icd10.train.labels) if labels[0] == "S52.521A")
+    assert icd10.train.labels[place] == ["S52.521A", "S52", "S50-S59", "chapter 19"]
+
+
+def test_sizes(icd10):
+    assert 90_000 < len(icd10.names) < 120_000
+    assert len(icd10.train.texts) == len(icd10.train.labels) > 100_000
+    assert 2000 < len(icd10.test.texts) == len(icd10.test.labels) < 3000
+
+
+def test_no_test_text_is_in_training_and_none_occurs_twice(icd10):
+    train, test = (list(map(key, part.texts)) for part in (icd10.train, icd10.test))
+    assert not set(train) & set(test)
+    assert len(set(train)) == len(train)
+    assert len(set(test)) == len(test)
+
+
+def test_every_label_has_a_name_and_a_training_text(icd10):
+    trained = {label for labels in icd10.train.labels for label in labels}
+    tested = {label for labels in icd10.test.labels for label in labels}
+    assert trained == set(icd10.names)
+    assert tested <= trained
+    assert all(icd10.names.values())
+    assert all(icd10.train.texts)
+
+
+def test_a_larger_share_keeps_the_sample_and_adds_to_it(icd10):
+    larger = load_icd10(test_share=0.4)
+    assert set(icd10.test.texts) < set(larger.test.texts)
+    assert len(larger.test.texts) == pytest.approx(2 * len(icd10.test.texts), rel=0.1)
+    assert all(
+        labels == larger.test.labels[larger.test.texts.index(text)] for text, labels in zip(*icd10.test, strict=True)
+    )
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0])
+def test_the_share_is_checked(share):
+    with pytest.raises(ValueError, match="test_share must be at least 0 and below 1"):
+        load_icd10(test_share=share)
+
+
+def test_the_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "simple_icd_10_cm", None)
+    with pytest.raises(ImportError, match=r"pip install 'ramify\[demo\]'"):
+        load_icd10()
