@@ -7,6 +7,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
 #include <limits>
 #include <optional>
 
@@ -65,11 +66,9 @@ public:
             keep_.append(*sample_weight);
             if (weight.size() + 1 != X.indptr.size()) throw nb::value_error("sample_weight and X differ in length");
         }
-        std::vector<std::int32_t> leaf_of(n_labels, -1);
-        for (int v = 0; v < tree_.n_nodes(); ++v)
-            if (tree_.is_leaf(v)) leaf_of[tree_.label[v]] = v;
+        std::vector<std::int32_t> leaf_of = tree_.leaf_of();
         for (std::int32_t j : view(y_indices))
-            if (leaf_of[j] < 0) throw nb::value_error(("label " + std::to_string(j) + " has no leaf in the tree").c_str());
+            if (static_cast<std::size_t>(j) >= leaf_of.size() || leaf_of[j] < 0) throw nb::value_error(("label " + std::to_string(j) + " has no leaf in the tree").c_str());
         nb::gil_scoped_release release;
         rows_.emplace(X, features);
         node_rows_.emplace(tree_, view(y_indptr), view(y_indices), leaf_of);
@@ -132,7 +131,8 @@ public:
         b.key = take<std::uint32_t>(arrays, "key");
         model_.features = features;
         if (link.shape(0) > 0) {
-            if (link.shape(1) < 2 || !(link_step > 0)) throw nb::value_error("a link map needs at least two knots");
+            if (link.shape(1) < 2 || !(link_step > 0) || !std::isfinite(link_step) || !std::isfinite(link_low))
+                throw nb::value_error("a link map needs at least two knots and a grid of finite numbers");
             model_.link = {link.data(), link.size()};
             model_.n_levels = static_cast<std::int64_t>(link.shape(0));
             model_.n_knots = static_cast<int>(link.shape(1));
@@ -165,7 +165,7 @@ public:
             constexpr std::int64_t chunk = 128;
             const auto n_chunks = static_cast<std::size_t>((n + chunk - 1) / chunk);
             std::vector<std::vector<Found>> answers(n_chunks);
-            std::vector<SearchScratch> scratch(std::max(1, n_threads));
+            std::vector<SearchScratch> scratch(usable_threads(n_threads, n_chunks));
             parallel_for(n_chunks, n_threads, [&](std::size_t task, int worker) {
                 SearchScratch& s = scratch[worker];
                 for (std::int64_t i = static_cast<std::int64_t>(task) * chunk; i < std::min(n, static_cast<std::int64_t>(task + 1) * chunk); ++i) {
@@ -221,14 +221,13 @@ public:
         std::vector<float> probability(labels.size());
         {
             nb::gil_scoped_release release;
-            std::vector<std::int32_t> leaf_of(n_labels_, -1), leaves(labels.size());
-            for (int v = 0; v < model_.tree.n_nodes(); ++v)
-                if (model_.tree.is_leaf(v)) leaf_of[model_.tree.label[v]] = v;
-            for (std::size_t k = 0; k < leaves.size(); ++k) leaves[k] = leaf_of[labels.data()[k]];
+            std::vector<std::int32_t> leaves(labels.size());
+            for (std::size_t k = 0; k < leaves.size(); ++k) leaves[k] = model_.leaf(labels.data()[k]);
             constexpr std::int64_t chunk = 128;
             const std::int64_t n = X.n_rows();
-            std::vector<SearchScratch> scratch(std::max(1, n_threads));
-            parallel_for(static_cast<std::size_t>((n + chunk - 1) / chunk), n_threads, [&](std::size_t task, int worker) {
+            const auto n_chunks = static_cast<std::size_t>((n + chunk - 1) / chunk);
+            std::vector<SearchScratch> scratch(usable_threads(n_threads, n_chunks));
+            parallel_for(n_chunks, n_threads, [&](std::size_t task, int worker) {
                 SearchScratch& s = scratch[worker];
                 for (std::int64_t i = static_cast<std::int64_t>(task) * chunk; i < std::min(n, static_cast<std::int64_t>(task + 1) * chunk); ++i) {
                     prepare(X, i, s);
@@ -247,10 +246,8 @@ public:
             if (j < 0 || j >= model_.features.n_features) throw nb::value_error("a feature number is outside the model's features");
         if (indices.size() != values.size()) throw nb::value_error("indices and values differ in length");
         model_.features.append(view(indices), view(values), x);
-        std::int32_t leaf = -1;
-        for (int v = 0; v < model_.tree.n_nodes(); ++v)
-            if (model_.tree.label[v] == label) leaf = v;
-        if (label < 0 || leaf < 0) throw nb::value_error("this label has no leaf in the tree");
+        const std::int32_t leaf = model_.leaf(label);
+        if (leaf < 0) throw nb::value_error("this label has no leaf in the tree");
         std::vector<std::pair<int, int>> path;  // (block, child)
         for (std::int32_t v = leaf; v > 0; v = model_.tree.parent[v]) path.emplace_back(model_.tree.parent[v], v);
         path.emplace_back(model_.gate(), 0);
@@ -291,7 +288,8 @@ private:
     std::span<const T> take(const nb::dict& arrays, const char* name) {
         if (!arrays.contains(name)) throw nb::value_error((std::string("the model has no array named ") + name).c_str());
         nb::ndarray<const T, nb::ndim<Dimensions>, nb::c_contig, nb::device::cpu> array;
-        if (!nb::try_cast(arrays[name], array)) throw nb::value_error((std::string("the model's array ") + name + " has a wrong type or shape").c_str());
+        if (!nb::try_cast(arrays[name], array, false))  // a converted copy would not outlive this call
+            throw nb::value_error((std::string("the model's array ") + name + " has a wrong type or shape").c_str());
         keep_.append(arrays[name]);
         return {array.data(), array.size()};
     }
@@ -315,6 +313,7 @@ void bind_blocks(nb::module_& m) {
             "__init__",
             [](FeatureSettings* self, std::int64_t n_features, bool normalize, float bias) {
                 if (n_features < 0 || n_features >= std::numeric_limits<std::int32_t>::max()) throw nb::value_error("n_features is out of range");
+                if (!std::isfinite(bias)) throw nb::value_error("bias must be finite");
                 new (self) FeatureSettings{n_features, normalize, bias};
             },
             "n_features"_a, "normalize"_a, "bias"_a)
@@ -327,7 +326,10 @@ void bind_blocks(nb::module_& m) {
             "__init__",
             [](SolverSettings* self, const std::string& loss, float C, float positive_weight, int max_epochs, float eps, float prune) {
                 if (loss != "squared_hinge" && loss != "logistic") throw nb::value_error("loss must be 'squared_hinge' or 'logistic'");
-                if (!(C > 0) || !(positive_weight > 0) || max_epochs < 1) throw nb::value_error("C, positive_weight and max_epochs must be above 0");
+                const bool is_finite = std::isfinite(C) && std::isfinite(positive_weight) && std::isfinite(eps) && std::isfinite(prune);
+                if (!is_finite || C <= 0 || positive_weight <= 0 || max_epochs < 1)
+                    throw nb::value_error("C, positive_weight and max_epochs must be above 0, and all settings finite");
+                if (eps < 0 || prune < 0) throw nb::value_error("eps and prune must not be negative");
                 auto* s = new (self) SolverSettings;
                 s->loss = loss == "logistic" ? Loss::logistic : Loss::squared_hinge;
                 s->C = C;

@@ -145,8 +145,14 @@ struct FrozenBlocks : BlockArrays<ArrayView> {
         if (bitmap.size() != rank.size()) fail("rank");
         panel_begin.assign(tree.n_nodes() + 2, 0);
         std::int64_t last_node = 0;
+        std::vector<bool> has_column(tree.n_nodes());  // a child met twice would be searched twice, and its children four times
         for (std::size_t i = 0; i < n_panels(); ++i) {
             check_panel(i, tree, last_node);
+            for (std::int32_t child : column_child.subspan(panel(i).first_column, panel(i).n_columns)) {
+                const std::size_t at = panel(i).node == tree.n_nodes() ? 0 : tree.first_child[panel(i).node] + child;
+                if (has_column[at]) fail("column_child");
+                has_column[at] = true;
+            }
             last_node = panel(i).node;
             panel_begin[last_node + 1] = static_cast<std::int32_t>(i) + 1;
         }
@@ -197,7 +203,7 @@ private:
         const bool is_root_gate = p.node == tree.n_nodes();
         if (p.node < last_node || p.node > tree.n_nodes() || (!is_root_gate && tree.is_leaf(static_cast<int>(p.node)))) fail("panel node");
         const std::int64_t n_children = is_root_gate ? 1 : tree.n_children[p.node];
-        if (p.n_columns < 1 || p.n_columns > max_panel_columns || !inside(p.first_column, p.n_columns, column_child.size())) fail("panel columns");
+        if (p.n_columns < (is_root_gate ? 0 : 1) || p.n_columns > max_panel_columns || !inside(p.first_column, p.n_columns, column_child.size())) fail("panel columns");
         for (std::int64_t c = 0; c < p.n_columns; ++c) {
             const std::int32_t child = column_child[p.first_column + c];
             if (child < 0 || child >= n_children) fail("column_child");

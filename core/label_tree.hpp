@@ -1,10 +1,12 @@
 /// A label tree as the core sees it: the flat arrays of ramify.trees.LabelTree, children contiguous, parents first.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace ramify {
 
@@ -16,6 +18,16 @@ struct TreeView {
 
     int n_nodes() const { return static_cast<int>(parent.size()); }
     bool is_leaf(int node) const { return label[node] >= 0; }
+
+    /// The leaf of each label up to the largest that has one; -1 where there is none.
+    std::vector<std::int32_t> leaf_of() const {
+        std::int32_t largest = -1;
+        for (std::int32_t j : label) largest = std::max(largest, j);
+        std::vector<std::int32_t> leaf(static_cast<std::size_t>(largest) + 1, -1);
+        for (int v = 0; v < n_nodes(); ++v)
+            if (is_leaf(v)) leaf[label[v]] = v;
+        return leaf;
+    }
 
     /// Everything that the loops below rely on; a damaged model file must not become a wild read.
     void validate(std::int64_t n_labels) const {

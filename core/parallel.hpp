@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -21,11 +22,19 @@ struct Progress {
     std::atomic<std::size_t> total{0};
 };
 
-/// Runs work(task, worker) for every task below n_tasks, worker being a number below n_threads.
+/// No machine has use for more; each thread has scratch space of its own.
+inline constexpr int max_threads = 1024;
+
+/// How many threads parallel_for starts when n_threads are asked for: at least one, never more than tasks.
+inline int usable_threads(int n_threads, std::size_t n_tasks = max_threads) {
+    return std::clamp(n_threads, 1, static_cast<int>(std::clamp<std::size_t>(n_tasks, 1, max_threads)));
+}
+
+/// Runs work(task, worker) for every task below n_tasks, worker being a number below usable_threads(n_threads, n_tasks).
 /// Tasks are handed out in order, one at a time; the first exception stops the rest and is rethrown here.
 template <class Work>
 void parallel_for(std::size_t n_tasks, int n_threads, Work&& work) {
-    n_threads = static_cast<int>(std::clamp<std::size_t>(n_threads < 1 ? 1 : n_threads, 1, std::max<std::size_t>(n_tasks, 1)));
+    n_threads = usable_threads(n_threads, n_tasks);
     std::atomic<std::size_t> next{0};
     std::exception_ptr failure;
     std::mutex failure_mutex;
@@ -48,7 +57,11 @@ void parallel_for(std::size_t n_tasks, int n_threads, Work&& work) {
         }
     };
     std::vector<std::jthread> others;
-    for (int worker = 1; worker < n_threads; ++worker) others.emplace_back(run, worker);
+    try {
+        for (int worker = 1; worker < n_threads; ++worker) others.emplace_back(run, worker);
+    } catch (const std::system_error&) {
+        // The system has no more threads to give: those that run do the work, and the answer is the same.
+    }
     run(0);
     others.clear();  // joins
     if (failure) std::rethrow_exception(failure);

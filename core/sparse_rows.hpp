@@ -30,14 +30,14 @@ struct FeatureSettings {
 
     /// Appends one prepared row to `out`.
     void append(std::span<const std::int32_t> indices, std::span<const float> values, std::vector<Entry>& out) const {
-        float scale = 1.0f;
+        double scale = 1.0;  // a float could overflow: the inverse of a tiny row's length
         if (normalize) {
             double squared = 0;
             for (float v : values) squared += static_cast<double>(v) * v;
-            if (squared > 0) scale = static_cast<float>(1.0 / std::sqrt(squared));
+            if (squared > 0) scale = 1.0 / std::sqrt(squared);
         }
         for (std::size_t k = 0; k < indices.size(); ++k)
-            if (values[k] != 0.0f) out.push_back({static_cast<std::uint32_t>(indices[k]), values[k] * scale});
+            if (values[k] != 0.0f) out.push_back({static_cast<std::uint32_t>(indices[k]), static_cast<float>(values[k] * scale)});
         if (bias != 0.0f) out.push_back({static_cast<std::uint32_t>(n_features), bias});
     }
 };

@@ -32,7 +32,10 @@ struct ScoreHistogram {
     std::vector<double> positive, negative;  ///< [level][bin]
 
     explicit ScoreHistogram(int n_levels) : positive(n_levels * n_bins), negative(n_levels * n_bins) {}
-    static int bin(float score) { return std::clamp(static_cast<int>((score - low) / width), 0, n_bins - 1); }
+    static int bin(float score) {
+        const float at = (score - low) / width;  // compared as a float: an int could not hold every score
+        return at >= 0.0f ? (at < static_cast<float>(n_bins) ? static_cast<int>(at) : n_bins - 1) : 0;
+    }
 };
 
 /// A growing buffer of floats, aligned for vector loads and not initialised.
@@ -43,7 +46,7 @@ public:
             capacity_ = n + n / 4 + 64;
             data_.reset(static_cast<float*>(::operator new[](capacity_ * sizeof(float), std::align_val_t{64})));
         }
-        std::memset(data_.get(), 0, n * sizeof(float));
+        if (n > 0) std::memset(data_.get(), 0, n * sizeof(float));
         return data_.get();
     }
     float* data() { return data_.get(); }
@@ -62,7 +65,7 @@ public:
     /// `row_weight` may be empty. What is given must outlive the trainer.
     BlockTrainer(const PreparedRows& X, const TreeView& tree, const NodeRows& rows, std::span<const float> row_weight, std::int64_t n_features,
                  std::uint64_t seed, int n_threads)
-        : X_(X), tree_(tree), rows_(rows), row_weight_(row_weight), n_features_(n_features), seed_(seed), n_threads_(std::max(1, n_threads)) {
+        : X_(X), tree_(tree), rows_(rows), row_weight_(row_weight), n_features_(n_features), seed_(seed), n_threads_(usable_threads(n_threads)) {
         level_.assign(tree.n_nodes() + 1, 0);
         for (int v = 0; v < tree.n_nodes(); ++v) level_[v] = v == 0 ? 1 : level_[tree.parent[v]] + 1;
         scratch_.resize(n_threads_);
@@ -401,6 +404,11 @@ private:
                     std::ranges::copy(g.weight, panel.group_weight.begin() + std::ptrdiff_t{group_columns} * at);
                 }
             panels.push_back(std::move(panel));
+        }
+        // A gate that never opened keeps a panel without columns: no gate at all would mean that rows always have labels.
+        if (panels.empty() && node == tree_.n_nodes()) {
+            panels.emplace_back();
+            panels.back().node = node;
         }
         return panels;
     }

@@ -56,9 +56,10 @@ struct LabelTreeModel {
     int n_knots = 0;
     float link_low = 0, link_step = 1;
     bool one_of = false;  ///< exactly one child is true (multi-class): siblings are normalised
-    std::vector<std::int32_t> level;
+    std::vector<std::int32_t> level, leaf_of;
 
     void attach() {
+        leaf_of = tree.leaf_of();
         level.assign(tree.n_nodes() + 1, 0);
         for (int v = 0; v < tree.n_nodes(); ++v) level[v] = v == 0 ? 1 : level[tree.parent[v]] + 1;
         blocks.n_features = features.n_columns();
@@ -66,6 +67,9 @@ struct LabelTreeModel {
     }
 
     int gate() const { return tree.n_nodes(); }
+
+    /// The leaf of a label, or -1.
+    std::int32_t leaf(std::int64_t label) const { return label < 0 || label >= std::ssize(leaf_of) ? -1 : leaf_of[label]; }
 
     /// Conditional probabilities of a node's children into scratch.score / scratch.child. Children left out have probability 0.
     void conditional(int node, std::span<const Entry> x, ScoreScratch& scratch) const {
@@ -95,7 +99,7 @@ struct LabelTreeModel {
         if (!blocks.has(gate())) return 1.0f;
         conditional(gate(), x, scratch.score);
         ++scratch.n_scored_blocks;
-        return scratch.score.score[0];
+        return scratch.score.score.empty() ? 0.0f : scratch.score.score[0];  // empty: no training row had a label
     }
 
     /// The answer is scratch.found, best first.

@@ -124,7 +124,7 @@ class PLTClassifier(ExtremeClassifier):
             check_integer("beam", self.beam, at_least=1)
 
     def _fit(self, data: TrainingData) -> None:
-        self.trees_ = [self._train_tree(data, data.seed + 7919 * k) for k in range(self.n_trees)]
+        self.trees_ = [self._train_tree(data, (data.seed + 7919 * k) % 2**32) for k in range(self.n_trees)]
 
     def _train_tree(self, data: TrainingData, seed: int) -> TrainedTree:
         tree = trees.resolve(
