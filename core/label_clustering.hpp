@@ -55,24 +55,70 @@ public:
     }
 
 private:
+    static constexpr std::size_t sample_size = 100;
+    static constexpr int n_starts = 3, sample_iterations = 5;
+    static constexpr double sample_eps = 1e-3;
+    enum Side : char { nowhere, on_left, on_right };
+
     void cluster(std::span<std::int32_t> labels, std::size_t n_left, std::uint64_t seed, int n_threads) {
         gather(labels);
         const std::size_t n = labels.size();
-        std::mt19937_64 random(seed);
-        side_.assign(n, 0);
-        ranked_.resize(n);
-        start_from_two_labels(n, random);
-        double before = -1;
-        for (int iteration = 0; iteration < settings_.max_iterations; ++iteration) {
-            score(n, n_threads);
-            rank(n, n_left);
-            const double objective = move_labels(n, n_left, iteration == 0);
-            if (objective - before < settings_.eps) break;
-            before = objective;
-        }
+        start_from_a_sample(n, n_left, seed);
+        members_.resize(n);
+        std::iota(members_.begin(), members_.end(), 0);
+        iterate(n_left, settings_.max_iterations, settings_.eps, n_threads);
         sorted_.resize(n);
         for (std::size_t k = 0; k < n; ++k) sorted_[k] = labels[ranked_[k].second];
         std::ranges::copy(sorted_, labels.begin());
+    }
+
+    /// Clusters a few labels from several random pairs and keeps the best direction: most of the way for little work.
+    void start_from_a_sample(std::size_t n, std::size_t n_left, std::uint64_t seed) {
+        std::mt19937_64 random(seed);
+        const std::size_t size = std::min(n, sample_size);
+        const std::size_t left = std::clamp<std::size_t>((size * n_left + n / 2) / n, 1, size - 1);
+        members_.resize(n);
+        std::iota(members_.begin(), members_.end(), 0);
+        for (std::size_t k = 0; k < size; ++k) std::swap(members_[k], members_[k + random() % (n - k)]);
+        members_.resize(size);
+        best_direction_.resize(n_local_);
+        double best = -1;
+        for (int start = 0; start < n_starts; ++start) {
+            const std::size_t one = random() % size, step = random() % (size - 1);
+            std::ranges::fill(direction_, 0.0f);
+            add(direction_, members_[one], 1.0f);
+            add(direction_, members_[step >= one ? step + 1 : step], -1.0f);
+            const double objective = iterate(left, sample_iterations, sample_eps, 1);
+            if (start > 0 && objective <= best) continue;
+            best = objective;
+            std::swap(direction_, best_direction_);
+        }
+        std::swap(direction_, best_direction_);
+    }
+
+    /// Ranks the members by the direction, moves them, takes the new direction, and again; the mean cosine reached.
+    double iterate(std::size_t n_left, int max_iterations, double eps, int n_threads) {
+        side_.assign(begin_.size(), nowhere);
+        std::ranges::fill(left_, 0.0f);
+        ranked_.resize(members_.size());
+        previous_.resize(members_.size());
+        own_pull_ = 0;
+        double reached = -1;
+        for (int iteration = 0; iteration < max_iterations; ++iteration) {
+            std::swap(ranked_, previous_);
+            score(n_threads);
+            std::nth_element(ranked_.begin(), ranked_.begin() + static_cast<std::ptrdiff_t>(n_left), ranked_.end());
+            if (iteration == 0) sum_all(n_threads, n_left);
+            const double objective = move_members(n_left);
+            if (objective < reached) {  // scores leave a label's own share out, so a step may also fail
+                std::swap(ranked_, previous_);
+                break;
+            }
+            const bool is_enough = objective - reached < eps;
+            reached = objective;
+            if (is_enough) break;
+        }
+        return reached;
     }
 
     /// Numbers the part's features anew, so that centres are as short as the part is small.
@@ -119,12 +165,6 @@ private:
         all_.assign(n_local_, 0.0f);
     }
 
-    void start_from_two_labels(std::size_t n, std::mt19937_64& random) {
-        const std::size_t one = random() % n, step = random() % (n - 1);
-        add(direction_, one, 1.0f);
-        add(direction_, step >= one ? step + 1 : step, -1.0f);
-    }
-
     void add(std::vector<float>& to, std::size_t k, float sign) const {
         const std::int32_t* column = column_ + begin_[k];
         const float* value = value_ + begin_[k];
@@ -143,40 +183,74 @@ private:
         return total == total ? total : 0.0f;  // an order with NaN in it is no order
     }
 
-    void score(std::size_t n, int n_threads) {
-        constexpr std::size_t chunk = 64;
-        if (n_threads == 1)
-            for (std::size_t k = 0; k < n; ++k) ranked_[k] = {-dot(k), static_cast<std::int32_t>(k)};
-        else
-            parallel_for((n + chunk - 1) / chunk, n_threads, [&](std::size_t task, int) {
-                for (std::size_t k = task * chunk; k < std::min(n, (task + 1) * chunk); ++k)
-                    ranked_[k] = {-dot(k), static_cast<std::int32_t>(k)};
-            });
+    /// A label pulls its own centre towards itself, which in a small part alone would hold it where it is; so that pull is taken off.
+    std::pair<float, std::int32_t> scored(std::int32_t k) const {
+        const float own = side_[k] == on_left ? own_pull_ : side_[k] == on_right ? -own_pull_ : 0.0f;
+        return {own - dot(k), k};
     }
 
-    void rank(std::size_t, std::size_t n_left) { std::nth_element(ranked_.begin(), ranked_.begin() + n_left, ranked_.end()); }
+    void score(int n_threads) {
+        constexpr std::size_t chunk = 64;
+        run((members_.size() + chunk - 1) / chunk, n_threads, [&](std::size_t task, int) {
+            for (std::size_t k = task * chunk; k < std::min(members_.size(), (task + 1) * chunk); ++k) ranked_[k] = scored(members_[k]);
+        });
+    }
 
-    /// Moves labels to the sides that the ranking says, updates centres and direction; the mean cosine to the own centre.
-    double move_labels(std::size_t n, std::size_t n_left, bool is_first) {
-        for (std::size_t place = 0; place < n; ++place) {
-            const std::size_t k = ranked_[place].second;
-            const bool goes_left = place < n_left;
-            if (is_first) add(all_, k, 1.0f);
-            if (goes_left != (side_[k] == 1)) add(left_, k, goes_left ? 1.0f : -1.0f);
-            side_[k] = goes_left;
+    /// In parallel, unless this part is itself one of many in parallel.
+    template <class Work>
+    static void run(std::size_t n_tasks, int n_threads, Work&& work) {
+        if (n_threads > 1) return parallel_for(n_tasks, n_threads, work);
+        for (std::size_t task = 0; task < n_tasks; ++task) work(task, 0);
+    }
+
+    /// The first sums: of all members, and of those on the left.
+    void sum_all(int n_threads, std::size_t n_left) {
+        run(2, n_threads, [&](std::size_t task, int) {
+            auto& sum = task == 0 ? all_ : left_;
+            std::ranges::fill(sum, 0.0f);
+            const std::size_t n = task == 0 ? ranked_.size() : n_left;
+            for (std::size_t place = 0; place < n; ++place) add(sum, ranked_[place].second, 1.0f);
+        });
+        for (std::size_t place = 0; place < ranked_.size(); ++place) side_[ranked_[place].second] = place < n_left ? on_left : on_right;
+    }
+
+    /// Moves members to the sides that the ranking says and takes the new direction; the mean cosine to the own centre.
+    double move_members(std::size_t n_left) {
+        for (std::size_t place = 0; place < ranked_.size(); ++place) {
+            const std::int32_t k = ranked_[place].second;
+            const Side side = place < n_left ? on_left : on_right;
+            if (side != side_[k]) add(left_, k, side == on_left ? 1.0f : -1.0f);
+            side_[k] = side;
         }
         double left = 0, right = 0;
-        for (std::size_t f = 0; f < n_local_; ++f) {
-            const float other = all_[f] - left_[f];
-            left += static_cast<double>(left_[f]) * left_[f];
-            right += static_cast<double>(other) * other;
+        for (std::size_t f = 0; f < n_local_; f += 256) {  // short runs in float, their sum in double: fast, and exact enough
+            float left_run[4] = {}, right_run[4] = {};
+            const std::size_t end = std::min(n_local_, f + 256);
+            std::size_t g = f;
+            for (; g + 4 <= end; g += 4)
+                for (std::size_t lane = 0; lane < 4; ++lane) {
+                    const float here = left_[g + lane], there = all_[g + lane] - here;
+                    left_run[lane] += here * here;
+                    right_run[lane] += there * there;
+                }
+            for (; g < end; ++g) {
+                const float here = left_[g], there = all_[g] - here;
+                left_run[0] += here * here;
+                right_run[0] += there * there;
+            }
+            for (int lane = 0; lane < 4; ++lane) left += left_run[lane], right += right_run[lane];
         }
         left = std::sqrt(left);
         right = std::sqrt(right);
+        const double objective = (left + right) / static_cast<double>(ranked_.size());
         const auto a = static_cast<float>(1 / std::max(left, 1e-9)), b = static_cast<float>(1 / std::max(right, 1e-9));
         for (std::size_t f = 0; f < n_local_; ++f) direction_[f] = left_[f] * a - (all_[f] - left_[f]) * b;
-        return (left + right) / static_cast<double>(n);
+        // |c - v| = |c| - cos + (1 - cos^2) / 2|c| + ..., and likewise |c + v|: the last term, with the mean for the cosine.
+        own_pull_ = static_cast<float>((1 - objective * objective) / 2) * (a + b);
+        return objective;
     }
+
+    using Ranking = std::vector<std::pair<float, std::int32_t>>;  // minus the score, then place: a total order
 
     SparseRows vectors_;
     std::size_t n_features_, n_local_ = 0;
@@ -185,9 +259,11 @@ private:
     const float* value_ = nullptr;
     std::vector<std::int64_t> begin_, length_;
     std::vector<std::int32_t> own_column_, number_, used_, sorted_;
-    std::vector<float> own_value_, direction_, left_, all_;
-    std::vector<char> side_;
-    std::vector<std::pair<float, std::int32_t>> ranked_;  // minus the score, then place: a total order
+    std::vector<std::int32_t> members_;  // the labels that take part: all of the part, or a sample
+    std::vector<float> own_value_, direction_, best_direction_, left_, all_;
+    float own_pull_ = 0;
+    std::vector<Side> side_;
+    Ranking ranked_, previous_;
 };
 
 /// Splits every part; parts run in parallel, and where there are too few of them, their labels.

@@ -53,7 +53,7 @@ inline void prefetch_row([[maybe_unused]] const SparseRows& rows, [[maybe_unused
 #endif
 }
 
-/// Sums scaled rows into one dense array; remembers which features it touched as long as that is cheaper than looking.
+/// Sums rows scaled to unit length into one dense array; remembers which features it touched as long as that is cheaper than looking.
 class RowSum {
 public:
     explicit RowSum(std::size_t n_features) : sum_(n_features, 0.0f), is_touched_(n_features, 0) {}
@@ -65,9 +65,9 @@ public:
         const std::int32_t* column = rows.column.data() + rows.start[row];
         const float* value = rows.value.data() + rows.start[row];
         const std::int64_t n = rows.length(row);
+        ++n_rows_;
         for (std::int64_t z = 0; z < n; ++z) sum_[column[z]] += scale * value[z];
-        if (keeps_list_)
-            note(column, n);
+        if (keeps_list_) note(column, n);
     }
 
     /// Appends the entries that are not small, as a vector of unit length, and starts anew.
@@ -101,13 +101,14 @@ public:
         column.resize(end);
         value.resize(end);
         const double kept = std::sqrt(square(value.data() + begin, end - begin));
-        if (!(kept > 1e-15)) {  // the rows cancel each other: no direction is left, only rounding
+        if (!(kept > 1e-6 * static_cast<double>(n_rows_))) {  // unit rows that cancel each other: what is left is rounding
             column.resize(begin);
             value.resize(begin);
         }
         const auto scale = static_cast<float>(1.0 / kept);
         for (std::size_t k = begin; k < value.size(); ++k) value[k] *= scale;
         touched_.clear();
+        n_rows_ = 0;
     }
 
 private:
@@ -137,6 +138,7 @@ private:
     std::vector<float> sum_;
     std::vector<char> is_touched_;
     std::vector<std::int32_t> touched_;
+    std::size_t n_rows_ = 0;
     bool keeps_list_ = true;
 };
 

@@ -52,7 +52,7 @@ def kmeans_tree(
     vector_start, vector_column = vectors.indptr.astype(np.int64), vectors.indices.astype(np.int32, copy=False)
 
     def split(order: NDArray[np.int32], starts: Positions, stops: Positions) -> Positions:
-        first_starts, shares = starts, np.full(len(starts), arity)  # how many children each part still stands for
+        first_starts, shares = starts, n_children(stops - starts, arity, max_leaf)  # children that each part stands for
         while (large := (shares > 1) & (stops - starts > max_leaf)).any():
             left = shares[large] // 2
             begin, end = starts[large], stops[large]
@@ -79,6 +79,19 @@ def kmeans_tree(
         return np.setdiff1d(starts, first_starts, assume_unique=True)
 
     return from_splits(np.arange(vectors.shape[0]), split, max_leaf=max_leaf)
+
+
+def n_children(sizes: NDArray[np.int64], arity: int, max_leaf: int) -> NDArray[np.int64]:
+    """How many parts to make of each part: `arity`, or what is enough to come down to `max_leaf` labels.
+
+    Then preferably a power of two: plain halves follow the clusters better than cuts at thirds or sevenths.
+
+    >>> n_children(np.array([20, 60, 500]), arity=7, max_leaf=10)
+    array([2, 6, 7])
+    """
+    enough = -(-sizes // max_leaf)
+    halved = 2 ** np.ceil(np.log2(enough)).astype(np.int64)
+    return np.minimum(np.where(halved <= arity, halved, enough), arity)
 
 
 def label_vectors(X: Any, Y: Any, *, prune: float = 0.0, n_jobs: int | None = None) -> sp.csr_array:

@@ -63,8 +63,11 @@ def _parse_plain_body(body: str, n_nodes: int) -> NDArray[np.int64] | None:
     if len(separators) != 2 * n_nodes or (separators[::2] != ord(" ")).any() or (separators[1::2] != ord("\n")).any():
         return None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # numpy's word for text that is not a number
-        numbers = np.fromstring(body, dtype=np.int64, sep=" ")
+        warnings.simplefilter("error", DeprecationWarning)  # older numpy's word for text that is not a number
+        try:
+            numbers = np.fromstring(body, dtype=np.int64, sep=" ")
+        except (ValueError, DeprecationWarning):
+            return None
     if len(numbers) != 2 * n_nodes or numbers.min() < -1 or numbers.max() > _LIMIT:
         return None
     return numbers.reshape(n_nodes, 2)
