@@ -69,7 +69,7 @@ def test_siblings_of_a_complete_tree_differ_by_at_most_one_label(n_labels, arity
         below = tree.n_labels_below[tree.children(node)]
         assert below.max() - below.min() <= 1
         assert len(below) <= max(arity, max_leaf)
-    in_order = [label for label in _leaves_left_to_right(tree.to_nested())]
+    in_order = _leaves_left_to_right(tree.to_nested())
     assert in_order == list(range(n_labels))
 
 
@@ -181,7 +181,7 @@ def test_collapsed_huffman_keeps_the_large_subtrees_as_they_were(counts, arity, 
 
 
 def test_codes_of_a_hundred_thousand_labels_are_built_whole():
-    counts = np.random.default_rng(0).zipf(1.3, 100_000) % 5000
+    counts = np.random.default_rng(0).zipf(1.3, 100_000) % 100
     Y = np.repeat(np.arange(100_000), np.maximum(counts, 1))
     huffman, fano = huffman_tree(None, Y), fano_tree(None, Y)
     frequency = np.maximum(counts, 1)

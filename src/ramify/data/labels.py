@@ -44,7 +44,7 @@ def encode_labels(Y: Any) -> EncodedLabels:
 def label_indicator(Y: Any) -> sparse.csr_array:
     """Y as a sparse 0/1 array; a 1-D integer array means label columns, one a row.
 
-    >>> labelindicator_of(np.array([2, 0])).toarray().astype(int).tolist()
+    >>> label_indicator(np.array([2, 0])).toarray().astype(int).tolist()
     [[0, 0, 1], [1, 0, 0]]
     """
     if not sparse.issparse(Y):
