@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+from sklearn.isotonic import isotonic_regression
 
 from ramify import _core
 
@@ -86,4 +87,8 @@ def _fit_level(
         if value - new < 1e-6 * abs(value):
             break
         logits, value = logits - size * step, new
-    return np.maximum.accumulate(logits) + 1e-3 * np.arange(len(KNOTS))
+    # A running maximum would rise with every bump of noise, and all probabilities with it: falling stretches are
+    # levelled to their mean, knots counting by what the data say about them.
+    p = expit(hat @ logits)
+    certainty = hat.T @ (total * p * (1 - p)) + pull
+    return np.asarray(isotonic_regression(logits, sample_weight=certainty) + 1e-3 * np.arange(len(KNOTS)))
