@@ -107,11 +107,18 @@ void check_rows(const ramify::SparseRows& rows, std::size_t n_columns, const cha
     if (!rows.column.empty() && largest >= n_columns) fail("an index lies outside the array");
 }
 
+/// Each thread has its own scratch memory, so an absurd number of them is cut down.
+int checked_threads(int n_threads) {
+    if (n_threads < 1) throw nb::value_error("n_threads must be at least 1");
+    return std::min(n_threads, 256);
+}
+
 auto label_vectors(In<std::int64_t> x_start, In<std::int32_t> x_column, In<float> x_value, std::size_t n_features,
                    In<std::int64_t> label_start, In<std::int32_t> label_rows, float prune, int n_threads) {
     const ramify::SparseRows rows{view(x_start), view(x_column), view(x_value)};
     const ramify::SparseRows positives{view(label_start), view(label_rows), {}};
     if (x_value.size() != x_column.size()) throw nb::value_error("X: as many values as indices are needed");
+    n_threads = checked_threads(n_threads);
     ramify::LabelVectors vectors;
     {
         nb::gil_scoped_release released;
@@ -135,7 +142,7 @@ void split_labels(In<std::int64_t> start, In<std::int32_t> column, In<float> val
     const ramify::SparseRows vectors{view(start), view(column), view(value)};
     if (value.size() != column.size()) throw nb::value_error("vectors: as many values as indices are needed");
     if (cuts.size() != starts.size() || stops.size() != starts.size()) throw nb::value_error("starts, cuts and stops must be equally long");
-    if (n_threads < 1) throw nb::value_error("n_threads must be at least 1");
+    n_threads = checked_threads(n_threads);
     std::vector<ramify::SplitPart> parts;
     std::int64_t behind = 0;
     for (std::size_t k = 0; k < starts.size(); ++k) {

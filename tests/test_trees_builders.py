@@ -162,6 +162,11 @@ def test_fano_cuts_where_the_halves_are_most_even():
     assert fano_tree(None, labels_with_counts([49, 49, 2])).depth_of(0) == 1
 
 
+def test_an_arity_beyond_the_number_of_labels_is_one_level():
+    for arity in (5, 6, 2**40):
+        assert huffman_tree(None, np.arange(5), arity=arity).height == 1
+
+
 def test_huffman_ties_do_not_depend_on_chance_and_stay_shallow():
     Y = labels_with_counts([5] * 64)
     assert huffman_tree(None, Y) == huffman_tree(None, Y, random_state=1)

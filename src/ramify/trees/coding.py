@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from ramify import _core
 from ramify.data.labels import label_indicator
 from ramify.trees.label_tree import LabelTree
-from ramify.trees.splitting import Positions, check_at_least, from_splits
+from ramify.trees.splitting import Positions, from_splits
+from ramify.validation import check_integer
 
 
 def huffman_tree(X: Any, Y: Any, *, arity: int = 2, max_leaf: int = 1, random_state: Any = None) -> LabelTree:
@@ -25,11 +26,11 @@ def huffman_tree(X: Any, Y: Any, *, arity: int = 2, max_leaf: int = 1, random_st
     >>> [tree.depth_of(label) for label in range(4)]
     [1, 2, 3, 3]
     """
-    check_at_least("arity", arity, 2)
-    check_at_least("max_leaf", max_leaf, 1)
+    check_integer("arity", arity, at_least=2)
+    check_integer("max_leaf", max_leaf, at_least=1)
     frequency = label_frequency(Y)
     rising = np.argsort(frequency, kind="stable")
-    parent = _core.huffman_parents(frequency[rising].astype(np.float64), int(arity))
+    parent = _core.huffman_parents(frequency[rising].astype(np.float64), min(int(arity), len(frequency) + 2))
     label = np.append(rising, np.full(len(parent) - len(rising), -1))
     # The core numbers rare labels first; turned round, siblings go from frequent to rare.
     parent = np.where(parent < 0, -1, len(parent) - 1 - parent)[::-1]

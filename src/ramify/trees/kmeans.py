@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils import check_array, check_random_state
 
 from ramify import _core
 from ramify.data.labels import label_indicator
 from ramify.trees.label_tree import LabelTree
-from ramify.trees.splitting import Positions, check_at_least, from_splits
+from ramify.trees.splitting import Positions, from_splits
+from ramify.validation import check_integer, check_number, number_of_threads
 
 # Entries of a label vector below this share of its root mean square are dropped: a third of the memory and
 # time for one percent of the squared length, and trees as good.
@@ -41,12 +41,11 @@ def kmeans_tree(
     >>> sorted(kmeans_tree(X, [0, 1, 2, 3], arity=2, max_leaf=2, random_state=0).to_nested())
     [[0, 2], [1, 3]]
     """
-    check_at_least("arity", arity, 2)
-    check_at_least("max_leaf", max_leaf, 1)
-    check_at_least("max_iterations", max_iterations, 1)
-    if not 0 <= eps < np.inf:
-        raise ValueError(f"eps must be a finite number of at least 0, got {eps}")
-    n_threads = effective_n_jobs(n_jobs)
+    check_integer("arity", arity, at_least=2)
+    check_integer("max_leaf", max_leaf, at_least=1)
+    check_integer("max_iterations", max_iterations, at_least=1, at_most=1_000_000)
+    check_number("eps", eps, at_least=0)
+    n_threads = number_of_threads(n_jobs)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     vectors = label_vectors(X, Y, prune=PRUNE, n_jobs=n_threads)
     vector_start, vector_column = vectors.indptr.astype(np.int64), vectors.indices.astype(np.int32, copy=False)
@@ -118,6 +117,6 @@ def label_vectors(X: Any, Y: Any, *, prune: float = 0.0, n_jobs: int | None = No
         positives.indptr.astype(np.int64),
         positives.indices.astype(np.int32),
         prune=prune,
-        n_threads=effective_n_jobs(n_jobs),
+        n_threads=number_of_threads(n_jobs),
     )
     return sp.csr_array((value, column, start), shape=(positives.shape[1], features.shape[1]))

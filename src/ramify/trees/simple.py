@@ -10,7 +10,8 @@ from sklearn.utils import check_random_state
 
 from ramify.data.labels import label_indicator
 from ramify.trees.label_tree import LabelTree
-from ramify.trees.splitting import Positions, check_at_least, even_cuts, from_splits
+from ramify.trees.splitting import Positions, even_cuts, from_splits
+from ramify.validation import check_integer
 
 
 def complete_tree(X: Any, Y: Any, *, arity: int = 2, max_leaf: int = 1, random_state: Any = None) -> LabelTree:
@@ -55,7 +56,7 @@ def _n_columns(Y: Any) -> int:
 
 
 def _evenly_split(order: NDArray[np.int64], arity: int, max_leaf: int) -> LabelTree:
-    check_at_least("arity", arity, 2)
+    check_integer("arity", arity, at_least=2)
 
     def split(_: NDArray[np.int32], starts: Positions, stops: Positions) -> Positions:
         return even_cuts(starts, stops, arity)

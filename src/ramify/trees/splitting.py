@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ramify.trees.label_tree import LabelTree
+from ramify.validation import check_integer
 
 Positions = NDArray[np.int64]
 #: Called once a level as ``split(order, starts, stops)`` for the parts ``order[start:stop]`` that are too large.
@@ -25,7 +26,7 @@ def from_splits(order: ArrayLike, split: Split, *, max_leaf: int) -> LabelTree:
     >>> from_splits([0, 1, 2, 3, 4], halves, max_leaf=2).to_nested()
     [[0, 1], [2, [3, 4]]]
     """
-    check_at_least("max_leaf", max_leaf, 1)
+    check_integer("max_leaf", max_leaf, at_least=1)
     order = np.array(order, dtype=np.int32)
     starts, stops = np.array([0]), np.array([len(order)])
     parent, label, n_nodes = [np.array([-1])], [_label_of_parts(order, starts, stops)], 1
@@ -62,12 +63,6 @@ def even_cuts(starts: Positions, stops: Positions, arity: int) -> Positions:
     place = _concatenated_ranges(np.ones_like(starts), n_parts - 1)  # 1, 2, … below n_parts, for every part
     cuts: Positions = place * np.repeat(sizes, n_parts - 1) // np.repeat(n_parts, n_parts - 1)
     return cuts + np.repeat(starts, n_parts - 1)
-
-
-def check_at_least(name: str, value: object, lowest: int) -> None:
-    """Refuse a parameter that is not an integer or is too small."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < lowest:
-        raise ValueError(f"{name} must be an integer of at least {lowest}, got {value!r}")
 
 
 def _label_of_parts(order: NDArray[np.int32], starts: Positions, stops: Positions) -> NDArray[np.int32]:
