@@ -102,9 +102,12 @@ void check_rows(const ramify::SparseRows& rows, std::size_t n_columns, const cha
         if (rows.start[row] > rows.start[row + 1]) fail("indptr must not fall");
     if (rows.start.back() != static_cast<std::int64_t>(rows.column.size())) fail("indptr must end with the number of indices");
     if (n_columns > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) fail("too many columns for 32-bit numbers");
-    std::uint32_t largest = 0;  // a negative index is huge here
-    for (std::int32_t column : rows.column) largest = std::max(largest, static_cast<std::uint32_t>(column));
-    if (!rows.column.empty() && largest >= n_columns) fail("an index lies outside the array");
+    if (n_columns == 0 && !rows.column.empty()) fail("an index lies outside the array");
+    // The highest bit tells of a negative number, or of one beyond the last: no comparison, so even the oldest vector units do it.
+    const auto last = static_cast<std::uint32_t>(n_columns - 1);
+    std::uint32_t bits = 0;
+    for (std::int32_t column : rows.column) bits |= static_cast<std::uint32_t>(column) | (last - static_cast<std::uint32_t>(column));
+    if (bits >> 31) fail("an index lies outside the array");
 }
 
 /// Each thread has its own scratch memory, so an absurd number of them is cut down.

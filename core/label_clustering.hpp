@@ -99,7 +99,6 @@ private:
     /// Ranks the members by the direction, moves them, takes the new direction, and again; the mean cosine reached.
     double iterate(std::size_t n_left, int max_iterations, double eps, int n_threads) {
         side_.assign(begin_.size(), nowhere);
-        std::ranges::fill(left_, 0.0f);
         ranked_.resize(members_.size());
         previous_.resize(members_.size());
         own_pull_ = 0;
@@ -203,14 +202,15 @@ private:
         for (std::size_t task = 0; task < n_tasks; ++task) work(task, 0);
     }
 
-    /// The first sums: of all members, and of those on the left.
+    /// The first sums: of the members on the left, and of all.
     void sum_all(int n_threads, std::size_t n_left) {
         run(2, n_threads, [&](std::size_t task, int) {
-            auto& sum = task == 0 ? all_ : left_;
+            auto& sum = task == 0 ? left_ : all_;
             std::ranges::fill(sum, 0.0f);
-            const std::size_t n = task == 0 ? ranked_.size() : n_left;
-            for (std::size_t place = 0; place < n; ++place) add(sum, ranked_[place].second, 1.0f);
+            for (std::size_t place = task == 0 ? 0 : n_left; place < (task == 0 ? n_left : ranked_.size()); ++place)
+                add(sum, ranked_[place].second, 1.0f);
         });
+        for (std::size_t f = 0; f < n_local_; ++f) all_[f] += left_[f];
         for (std::size_t place = 0; place < ranked_.size(); ++place) side_[ranked_[place].second] = place < n_left ? on_left : on_right;
     }
 

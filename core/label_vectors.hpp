@@ -187,7 +187,7 @@ inline LabelVectors label_vectors(const SparseRows& rows, std::size_t n_features
             sums[worker]->take(prune, block.column, block.value);
             result.start[label + 1] = static_cast<std::int64_t>(block.column.size() - before);
         }
-        block.column.shrink_to_fit();
+        block.column.shrink_to_fit();  // it grew by doubling, and all blocks wait for the last
         block.value.shrink_to_fit();
     });
     sums.clear();
@@ -195,12 +195,12 @@ inline LabelVectors label_vectors(const SparseRows& rows, std::size_t n_features
     for (std::size_t label = 0; label < n_labels; ++label) result.start[label + 1] += result.start[label];
     result.column = std::make_unique_for_overwrite<std::int32_t[]>(result.start[n_labels]);
     result.value = std::make_unique_for_overwrite<float[]>(result.start[n_labels]);
-    for (std::size_t task = 0; task < n_blocks; ++task) {
+    parallel_for(n_blocks, n_threads, [&](std::size_t task, int) {
         const std::int64_t begin = result.start[first_label[task]];
         std::ranges::copy(blocks[task].column, result.column.get() + begin);
         std::ranges::copy(blocks[task].value, result.value.get() + begin);
         blocks[task] = {};  // so that never much more than one copy is in memory
-    }
+    });
     return result;
 }
 
