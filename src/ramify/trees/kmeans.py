@@ -15,8 +15,8 @@ from ramify.trees.label_tree import LabelTree
 from ramify.trees.splitting import Positions, from_splits
 from ramify.validation import check_integer, check_number, number_of_threads
 
-# Entries of a label vector below this share of its root mean square are dropped: a third of the memory and
-# time for one percent of the squared length, and trees as good.
+# Entries of a label vector below this share of its root mean square are dropped: on real sets 6 to 39 % of the
+# entries, for at most 0.5 % of the squared length on average, and trees about as good.
 PRUNE = 0.2
 
 
