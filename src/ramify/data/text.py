@@ -28,7 +28,8 @@ _DTYPES = ("float32", "float64")
 def default_vectorizer() -> Vectorizer:
     """TF-IDF of words, as extreme classification likes it: logarithmic counts, unit rows, float32.
 
-    One-letter words are kept ("vitamin C", "type 1"), unlike in scikit-learn's default.
+    One-letter words are kept ("vitamin C", "type 1"), unlike in scikit-learn's default. Single words only: pairs of
+    words gain a point of P@1 on ICD-10-CM terms, lose one on short forum questions, and need five times the features.
     """
     return TfidfVectorizer(sublinear_tf=True, dtype=np.float32, token_pattern=r"(?u)\b\w+\b")
 
