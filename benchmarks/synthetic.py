@@ -1,0 +1,36 @@
+"""Generated sets, from ramify's own generator, written as text like the real ones."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import datasets
+
+SIZES: dict[str, dict[str, Any]] = {
+    "synthetic-s": {"n_rows": 15_000, "n_labels": 4_000, "n_features": 5_000, "features_per_row": 198.0},
+    "synthetic-m": {"n_rows": 200_000, "n_labels": 30_000, "n_features": 100_000, "features_per_row": 75.0},
+}
+TEST_ROWS = 10_000
+
+
+def prepare(name: str, cache: Path) -> Path:
+    """Generate set `name` into the cache unless it is there."""
+    from ramify.data.synthetic import make_multilabel
+
+    target = cache / name
+    if (target / "test.npz").exists():
+        return target
+    partial = cache / f"{name}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    for split in datasets.SPLITS:
+        size = SIZES[name] | ({"n_rows": TEST_ROWS} if split == "test" else {})
+        made = make_multilabel(**size, split=split, random_state=0)
+        datasets.write(partial / f"{split}.txt", made.X, made.Y)
+        np.savez(partial / f"{split}.npz", **datasets.parse(partial / f"{split}.txt"))
+    partial.rename(target)
+    return target
