@@ -90,14 +90,18 @@ public:
         return to_dict(std::move(storage));
     }
 
+    double total_work() const { return trainer_->total_work(); }
+
     nb::tuple held_out(const SolverSettings& solver, double share, std::int64_t max_rows) {
-        std::optional<ScoreHistogram> counts;
+        std::optional<HeldOut> answer;
         {
             nb::gil_scoped_release release;
-            counts.emplace(trainer_->held_out(solver, share, max_rows));
+            answer.emplace(trainer_->held_out(solver, share, max_rows));
         }
-        const std::vector<std::size_t> shape{static_cast<std::size_t>(trainer_->n_levels()), std::size_t{ScoreHistogram::n_bins}};
-        return nb::make_tuple(to_numpy(std::move(counts->positive), shape), to_numpy(std::move(counts->negative), shape));
+        const auto n_levels = static_cast<std::size_t>(trainer_->n_levels());
+        const std::vector<std::size_t> shape{n_levels, std::size_t{ScoreHistogram::n_bins}};
+        return nb::make_tuple(to_numpy(std::move(answer->histogram.positive), shape), to_numpy(std::move(answer->histogram.negative), shape),
+                              to_numpy(std::move(answer->softmax.loss), {n_levels, SoftmaxLoss::slopes.size()}));
     }
 
 private:
@@ -338,9 +342,12 @@ void bind_blocks(nb::module_& m) {
                 s->eps = eps;
                 s->prune = prune;
             },
-            nb::kw_only(), "loss"_a, "C"_a, "positive_weight"_a, "max_epochs"_a, "eps"_a, "prune"_a);
+            nb::kw_only(), "loss"_a, "C"_a, "positive_weight"_a, "max_epochs"_a, "eps"_a, "prune"_a)
+        .def_ro("C", &SolverSettings::C)
+        .def_ro("positive_weight", &SolverSettings::positive_weight);
 
     m.attr("HISTOGRAM_LOW") = ScoreHistogram::low;
+    m.attr("SOFTMAX_SLOPES") = std::vector<float>(SoftmaxLoss::slopes.begin(), SoftmaxLoss::slopes.end());
     m.attr("HISTOGRAM_WIDTH") = ScoreHistogram::width;
 
     nb::class_<BoundTrainer>(m, "BlockTrainer", "Rows assigned to the nodes of a label tree, ready to be trained.")
@@ -348,9 +355,11 @@ void bind_blocks(nb::module_& m) {
                       const std::optional<Floats>&, const FeatureSettings&, std::uint64_t, int>(),
              "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "parent"_a, "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a,
              "sample_weight"_a.none(), "features"_a, "seed"_a, "n_threads"_a)
+        .def_prop_ro("total_work", &BoundTrainer::total_work, "Multiplications of an epoch over all nodes, roughly.")
         .def("train", &BoundTrainer::train, "solver"_a, "progress"_a.none() = nb::none(), "Train all nodes; the arrays of the frozen blocks.")
         .def("held_out", &BoundTrainer::held_out, "solver"_a, "share"_a, "max_rows"_a,
-             "Histograms (levels x bins) of the scores of positive and negative held-out examples, from a sample of the nodes.");
+             "From a sample of the nodes: histograms (levels x bins) of the scores of positive and negative held-out examples, and "
+             "the softmax losses (levels x slopes) of rows with one positive child.");
 
     nb::class_<BoundModel>(m, "LabelTreeModel", "A trained label tree over (memory-mapped) arrays, and its searches.")
         .def(nb::init<const nb::dict&, const Ints&, const Ints&, const Ints&, const Ints&, std::int64_t, const FeatureSettings&,

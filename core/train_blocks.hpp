@@ -38,6 +38,29 @@ struct ScoreHistogram {
     }
 };
 
+/// Where exactly one child is true: the log loss of the softmax of slope * score, for some slopes, per level.
+struct SoftmaxLoss {
+    static constexpr std::array<float, 13> slopes{0.5f, 0.7f, 1.0f, 1.4f, 2.0f, 2.8f, 4.0f, 5.6f, 8.0f, 11.0f, 16.0f, 22.0f, 32.0f};
+    std::vector<double> loss;  ///< [level][slope]
+
+    explicit SoftmaxLoss(int n_levels) : loss(n_levels * slopes.size()) {}
+
+    void add(int level, std::span<const float> score, int true_column, double weight) {
+        const float largest = *std::ranges::max_element(score);
+        for (std::size_t k = 0; k < slopes.size(); ++k) {
+            double sum = 0;
+            for (float s : score) sum += std::exp(slopes[k] * (s - largest));
+            loss[level * slopes.size() + k] += weight * (std::log(sum) - slopes[k] * (score[true_column] - largest));
+        }
+    }
+};
+
+struct HeldOut {
+    ScoreHistogram histogram;
+    SoftmaxLoss softmax;
+    explicit HeldOut(int n_levels) : histogram(n_levels), softmax(n_levels) {}
+};
+
 /// A growing buffer of floats, aligned for vector loads and not initialised.
 class FloatBuffer {
 public:
@@ -74,6 +97,13 @@ public:
     /// Levels count the depth of the nodes that are scored: 0 is the root's gate, 1 the root's children, and so on.
     int n_levels() const { return *std::ranges::max_element(level_); }
 
+    /// Multiplications of an epoch over all nodes, roughly.
+    double total_work() const {
+        double total = 0;
+        for (const Task& task : all_nodes()) total += static_cast<double>(task.work);
+        return total;
+    }
+
     /// Trains every node that has rows; panels come back in order of node.
     std::vector<Panel> train(const SolverSettings& solver, Progress* progress) {
         const std::vector<Task> tasks = all_nodes();
@@ -92,24 +122,26 @@ public:
 
     /// Trains again a sample of the nodes, this share of each level's work, each on at most max_rows rows and without a
     /// fifth of those, and counts the scores of that fifth.
-    ScoreHistogram held_out(const SolverSettings& solver, double share, std::int64_t max_rows) {
+    HeldOut held_out(const SolverSettings& solver, double share, std::int64_t max_rows) {
         const std::vector<Task> tasks = sampled_nodes(share, max_rows);
-        std::vector<std::vector<ScoreHistogram>> counts(tasks.size());
+        std::vector<HeldOut> parts(tasks.size(), HeldOut(1));
         run_all(tasks, nullptr, [&](const Task& task, int n_threads, int worker) {
             const Problem& problem = scratch_[worker].problem;
-            std::vector<ScoreHistogram>& of_tile = counts[&task - tasks.data()];
-            of_tile.assign(n_tiles(problem), ScoreHistogram(1));
-            solve_tiles(task, solver, n_threads, worker, [&](int tile, int stride, TileScratch& space) {
-                score_held_out(problem, tile, stride, space, solver.prune, of_tile[tile]);
-            });
+            std::vector<float> scores((problem.row.size() - problem.n_train) * problem.child.size());
+            solve_tiles(task, solver, n_threads, worker,
+                        [&](int tile, int stride, TileScratch& space) { score_held_out(problem, tile, stride, space, solver.prune, scores); });
+            count(problem, scores, parts[&task - tasks.data()]);
         });
-        ScoreHistogram total(n_levels());
-        for (std::size_t t = 0; t < tasks.size(); ++t)  // always in this order, so that sums do not depend on the threads
-            for (const ScoreHistogram& c : counts[t])
-                for (int b = 0; b < ScoreHistogram::n_bins; ++b) {
-                    total.positive[level_[tasks[t].node] * ScoreHistogram::n_bins + b] += c.positive[b];
-                    total.negative[level_[tasks[t].node] * ScoreHistogram::n_bins + b] += c.negative[b];
-                }
+        HeldOut total(n_levels());
+        auto add = [](std::vector<double>& to, const std::vector<double>& from, int level) {
+            for (std::size_t b = 0; b < from.size(); ++b) to[level * from.size() + b] += from[b];
+        };
+        for (std::size_t t = 0; t < tasks.size(); ++t) {  // always in this order, so that sums do not depend on the threads
+            const int level = level_[tasks[t].node];
+            add(total.histogram.positive, parts[t].histogram.positive, level);
+            add(total.histogram.negative, parts[t].histogram.negative, level);
+            add(total.softmax.loss, parts[t].softmax.loss, level);
+        }
         return total;
     }
 
@@ -331,7 +363,8 @@ private:
         return stride;
     }
 
-    void score_held_out(const Problem& p, int tile, int stride, TileScratch& space, float prune, ScoreHistogram& counts) const {
+    /// Scores of the held-out rows for the columns of a tile, into scores[row][column].
+    void score_held_out(const Problem& p, int tile, int stride, TileScratch& space, float prune, std::vector<float>& scores) const {
         const int n_columns = tile_columns(p, tile);
         float* weights = space.weights.data();
         for (std::size_t k = 0; k < p.n_features * stride; ++k) weights[k] = std::abs(weights[k]) > prune ? weights[k] : 0.0f;
@@ -342,10 +375,22 @@ private:
                 const float* w = weights + static_cast<std::size_t>(x.feature) * stride;
                 for (int c = 0; c < stride; ++c) score[c] += w[c] * x.value;
             }
-            const std::uint32_t bits = positive_bits(p, p.entry[r], tile * max_tile_columns, n_columns);
+            std::copy_n(score.begin(), n_columns, scores.begin() + static_cast<std::ptrdiff_t>((r - p.n_train) * p.child.size() + tile * max_tile_columns));
+        }
+    }
+
+    void count(const Problem& p, const std::vector<float>& scores, HeldOut& out) const {
+        std::vector<bool> is_positive(p.child.size());
+        for (std::size_t r = p.n_train; r < p.row.size(); ++r) {
+            const std::span<const float> score = std::span(scores).subspan((r - p.n_train) * p.child.size(), p.child.size());
             const double weight = p.weight.empty() ? 1.0 : p.weight[r];
-            for (int c = 0; c < n_columns; ++c)
-                (bits >> c & 1 ? counts.positive : counts.negative)[ScoreHistogram::bin(score[c])] += weight;
+            is_positive.assign(p.child.size(), false);
+            int n_positive = 0, true_column = -1;
+            for (std::int64_t q = rows_.positive_begin[p.entry[r]]; q < rows_.positive_begin[p.entry[r] + 1]; ++q, ++n_positive)
+                if (const int column = p.column_of_child[rows_.positive[q]]; column >= 0) is_positive[true_column = column] = true;
+            for (std::size_t c = 0; c < score.size(); ++c)
+                (is_positive[c] ? out.histogram.positive : out.histogram.negative)[ScoreHistogram::bin(score[c])] += weight;
+            if (n_positive == 1 && true_column >= 0) out.softmax.add(0, score, true_column, weight);
         }
     }
 

@@ -86,12 +86,10 @@ struct LabelTreeModel {
         blocks.score(node, x, scratch, map);
         float* score = scratch.score.data();
         const int n = static_cast<int>(scratch.score.size());
-        kernels().to_probabilities(score, n);
         if (one_of && node != gate()) {
-            double sum = 0;
-            for (int c = 0; c < n; ++c) sum += score[c];
-            const float scale = sum > 0 ? static_cast<float>(1.0 / sum) : 0.0f;
-            for (int c = 0; c < n; ++c) score[c] *= scale;
+            to_softmax(score, n);
+        } else {
+            kernels().to_probabilities(score, n);
         }
     }
 
@@ -148,6 +146,16 @@ struct LabelTreeModel {
     }
 
 private:
+    /// Independent chances, given that exactly one comes true, are in proportion to their odds: a softmax of the logits.
+    static void to_softmax(float* logits, int n) {
+        if (n == 0) return;
+        const float largest = *std::max_element(logits, logits + n);
+        double sum = 0;
+        for (int c = 0; c < n; ++c) sum += logits[c] = std::exp(logits[c] - largest);
+        const auto scale = static_cast<float>(1.0 / sum);
+        for (int c = 0; c < n; ++c) logits[c] *= scale;
+    }
+
     static float lowest(const SearchSettings& s, std::int32_t node) {
         return s.node_threshold.empty() ? s.threshold : std::max(s.threshold, s.node_threshold[node]);
     }

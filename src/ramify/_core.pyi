@@ -80,6 +80,7 @@ def split_labels(
 # blocks
 HISTOGRAM_LOW: float
 HISTOGRAM_WIDTH: float
+SOFTMAX_SLOPES: list[float]
 
 class FeatureSettings:
     def __init__(self, n_features: int, normalize: bool, bias: float) -> None: ...
@@ -94,6 +95,10 @@ class SolverSettings:
     def __init__(
         self, *, loss: str, C: float, positive_weight: float, max_epochs: int, eps: float, prune: float
     ) -> None: ...
+    @property
+    def C(self) -> float: ...
+    @property
+    def positive_weight(self) -> float: ...
 
 class BlockTrainer:
     def __init__(
@@ -113,10 +118,12 @@ class BlockTrainer:
         seed: int,
         n_threads: int,
     ) -> None: ...
+    @property
+    def total_work(self) -> float: ...
     def train(self, solver: SolverSettings, progress: Progress | None = None) -> dict[str, NDArray[Any]]: ...
     def held_out(
         self, solver: SolverSettings, share: float, max_rows: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
 
 class LabelTreeModel:
     def __init__(

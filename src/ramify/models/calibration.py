@@ -50,6 +50,26 @@ def fit_link(positive: NDArray[np.float64], negative: NDArray[np.float64], *, sm
     return Link(np.asarray(logits, np.float32))
 
 
+def fit_softmax_link(loss: NDArray[np.float64]) -> Link:
+    """Fit a slope for each level from the losses (levels x slopes) of the softmax of slope * score.
+
+    Where exactly one child is true, siblings are normalised, and only the slope (a temperature) is left to fit.
+    """
+    slopes = np.array([_best_slope(of_level) for of_level in loss])
+    pooled = _best_slope(loss.sum(axis=0))
+    slopes = np.where(loss.any(axis=1), slopes, pooled)
+    return Link(np.outer(slopes, KNOTS).astype(np.float32))
+
+
+def _best_slope(loss: NDArray[np.float64]) -> float:
+    """The vertex of the parabola through the least loss and its neighbours, on the scale of log slope."""
+    grid = np.log(_core.SOFTMAX_SLOPES)
+    k = int(np.clip(np.argmin(loss), 1, len(grid) - 2))
+    curve = np.polyfit(grid[k - 1 : k + 2], loss[k - 1 : k + 2], 2)
+    vertex = -curve[1] / (2 * curve[0]) if curve[0] > 0 else grid[int(np.argmin(loss))]
+    return float(np.exp(np.clip(vertex, grid[0], grid[-1])))
+
+
 def _fit_level(
     positive: NDArray[np.float64],
     negative: NDArray[np.float64],

@@ -12,7 +12,7 @@ from scipy import sparse
 from ramify import _core, trees
 from ramify.answers import keep_best
 from ramify.estimator import ExtremeClassifier, Query, TrainingData
-from ramify.models.calibration import IDENTITY, Link, fit_link
+from ramify.models.calibration import IDENTITY, Link, fit_link, fit_softmax_link
 from ramify.models.solver_choice import choose_solver
 from ramify.models.trained_tree import TrainedTree, csr_parts
 from ramify.trees.label_tree import LabelTree
@@ -154,6 +154,7 @@ class PLTClassifier(ExtremeClassifier):
         )
         solver = choose_solver(
             trainer,
+            is_multiclass=self.is_multiclass_,
             loss=self.loss,
             C=self.C,
             positive_weight=self.positive_weight,
@@ -166,7 +167,10 @@ class PLTClassifier(ExtremeClassifier):
         return TrainedTree(tree, blocks, link, data.X.shape[1], self.normalize, self.bias, self.is_multiclass_)
 
     def _fit_link(self, trainer: _core.BlockTrainer, solver: _core.SolverSettings) -> Link:
-        return fit_link(*trainer.held_out(solver, CALIBRATION_SHARE, CALIBRATION_ROWS)) if self.calibrate else IDENTITY
+        if not self.calibrate:
+            return IDENTITY
+        positive, negative, softmax = trainer.held_out(solver, CALIBRATION_SHARE, CALIBRATION_ROWS)
+        return fit_softmax_link(softmax) if self.is_multiclass_ else fit_link(positive, negative)
 
     @property
     def tree_(self) -> LabelTree:

@@ -11,26 +11,48 @@ from ramify import _core
 from ramify.models.calibration import KNOTS, fit_link
 
 # Pairs (C, positive_weight), the most usual first: it is kept where the held-out rows cannot tell them apart.
-CANDIDATES = {
+# Where exactly one label is true, positives are few and weigh more.
+MULTILABEL = {
     "squared_hinge": [(1.0, 0.7), (0.3, 1.0), (0.3, 0.7), (0.1, 1.0)],
     "logistic": [(10.0, 1.0), (3.0, 1.0), (1.0, 1.0)],
 }
-# How much of each level's work a candidate is tried on, and the most rows of a node that take part.
-SAMPLE, SAMPLE_ROWS = 0.03, 4_096
+MULTICLASS = {
+    "squared_hinge": [(1.0, 2.0), (0.3, 2.0), (0.1, 2.0)],
+    "logistic": [(10.0, 2.0), (3.0, 2.0), (1.0, 2.0)],
+}
+# A candidate is tried on this share of each level's work, more where the data are small; and on so many rows of a node.
+LEAST_SHARE, ENOUGH_WORK, MAX_ROWS = 0.03, 2e6, 8_192
+# How much better than the first a candidate must be: below that the sample cannot tell.
+MARGIN = 0.003
 
 
 def choose_solver(
-    trainer: _core.BlockTrainer, *, loss: str, C: float | None, positive_weight: float | None, **settings: Any
+    trainer: _core.BlockTrainer,
+    *,
+    is_multiclass: bool,
+    loss: str,
+    C: float | None,
+    positive_weight: float | None,
+    **settings: Any,
 ) -> _core.SolverSettings:
-    """Solver settings with C and positive_weight as given, or else of the least Brier score on held-out rows."""
-    candidates = {
-        (usual_C if C is None else C, usual_weight if positive_weight is None else positive_weight): None
-        for usual_C, usual_weight in CANDIDATES[loss]
-    }
-    solvers = [_core.SolverSettings(loss=loss, C=c, positive_weight=weight, **settings) for c, weight in candidates]
+    """Solver settings with C and positive_weight as given, or else those that serve held-out rows best.
+
+    Best is the least Brier score, or for multi-class the least log loss of the softmax."""
+    usual = (MULTICLASS if is_multiclass else MULTILABEL)[loss]
+    if C is not None:
+        usual = usual[:1]
+    pairs = dict.fromkeys((c if C is None else C, w if positive_weight is None else positive_weight) for c, w in usual)
+    solvers = [_core.SolverSettings(loss=loss, C=c, positive_weight=w, **settings) for c, w in pairs]
     if len(solvers) == 1:
         return solvers[0]
-    return min(solvers, key=lambda solver: held_out_brier(*trainer.held_out(solver, SAMPLE, SAMPLE_ROWS)))
+    share = min(1.0, max(LEAST_SHARE, ENOUGH_WORK / trainer.total_work))
+    held_out = [trainer.held_out(solver, share, MAX_ROWS) for solver in solvers]
+    scores = [
+        softmax.min(axis=1).sum() if is_multiclass else held_out_brier(positive, negative)
+        for positive, negative, softmax in held_out
+    ]
+    best = int(np.argmin(scores))
+    return solvers[best if scores[best] < (1 - MARGIN) * scores[0] else 0]
 
 
 def held_out_brier(positive: NDArray[np.float64], negative: NDArray[np.float64]) -> float:
