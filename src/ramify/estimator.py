@@ -164,7 +164,7 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _validate(self, X: Any, *, reset: bool, ensure_min_samples: int) -> Any:
         # Overflow in the conversion becomes infinity, which is refused by name just after.
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             return validate_data(
                 self,
                 X,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from collections.abc import Mapping
 from typing import Any
@@ -110,8 +109,7 @@ def plain_row(X: Any, n_features: int) -> tuple[NDArray[np.int32], NDArray[np.fl
         with np.errstate(over="ignore"):
             values = values.astype(np.float32)
     if count:
-        # A sum of squares is finite only if all values are; if it merely overflows, the long way decides.
-        if not math.isfinite(values.dot(values)) or indices[0] < 0 or indices[-1] >= n_features:
+        if indices[0] < 0 or indices[-1] >= n_features or not _all(np.isfinite(values)):
             return None
         if count > 1 and not _all(indices[1:] > indices[:-1]):
             return None

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from frequency_classifier import FrequencyClassifier
-from ramify import model_directory, persist
+from ramify import PLTClassifier, model_directory, persist
 from ramify.data.tensors import MAX_HEADER, TensorFileError, read_tensors
 from ramify.model_directory import ModelFileError
 
@@ -183,19 +183,37 @@ def test_a_flipped_bit_of_the_manifest_is_noticed_or_means_nothing(saved, change
         path.write_bytes(whole)
 
 
+@pytest.fixture(params=["frequency", "plt", "plt of texts"])
+def saved_in_earnest(request, tmp_path):
+    texts = [" ".join(labels) or "nothing" for labels in Y] * 20
+    if request.param == "frequency":
+        clf = FrequencyClassifier().fit(texts, Y * 20)
+    elif request.param == "plt":
+        clf = PLTClassifier(arity=2, max_leaf=2, random_state=0).fit(np.tile(X, (20, 1)), Y * 20)
+    else:
+        clf = PLTClassifier(arity=2, max_leaf=2, n_trees=2, random_state=0).fit(texts, Y * 20)
+    clf.save(tmp_path / "model")
+    return tmp_path / "model", X if request.param == "plt" else texts
+
+
 @quietly
 @given(flips)
-def test_a_flipped_bit_that_the_checksum_vouches_for_raises_nothing_but_the_one_error(saved, change):
-    path = data_file(saved)
-    whole, manifest = path.read_bytes(), (saved / "manifest.json").read_bytes()
-    replace_data(saved, flip(whole, *change))
+def test_a_flipped_bit_that_the_checksum_vouches_for_raises_nothing_but_the_one_error(saved_in_earnest, change):
+    directory, rows = saved_in_earnest
+    path = data_file(directory)
+    whole, manifest = path.read_bytes(), (directory / "manifest.json").read_bytes()
+    replace_data(directory, flip(whole, *change))
     try:
-        persist.load(saved).predict_proba(X, threshold=0.0)
+        clf = persist.load(directory)
     except ModelFileError:
-        pass
+        return
     finally:
+        path.unlink()  # and not written to: the loaded model still reads it
         path.write_bytes(whole)
-        (saved / "manifest.json").write_bytes(manifest)
+        (directory / "manifest.json").write_bytes(manifest)
+    for question in ({"top_k": 2}, {"threshold": 0.0}, {"labels": clf.classes_[:1].tolist()}):
+        clf.predict_proba(rows, **question)
+    clf.predict_labels(rows)
 
 
 @pytest.mark.parametrize(

@@ -115,22 +115,31 @@ def vectorizer_from_state(meta: dict[str, Any], arrays: dict[str, NDArray[Any]])
         if name not in arrays:
             raise ValueError(f"the saved TfidfVectorizer lacks the array {name}")
     terms = NameTable(arrays["term_bytes"], arrays["term_offsets"]).tolist()
-    vocabulary = {term: column for column, term in enumerate(terms)}
+    vocabulary = dict(zip(terms, range(len(terms)), strict=True))
     if not terms or len(vocabulary) != len(terms):
         raise ValueError("the saved TfidfVectorizer has no terms, or one of them twice")
-    # Fitting with a fixed vocabulary sets up everything by scikit-learn's own hand. The text does not matter: the idf,
-    # which may be infinite for it, is replaced; and warnings about the terms were given when they were fitted.
-    with np.errstate(divide="ignore"), warnings.catch_warnings():
+    is_fixed = bool(meta.get("has_fixed_vocabulary"))
+    vectorizer = cls(**params, vocabulary=vocabulary if is_fixed else None)
+    vectorizer._validate_params()
+    vectorizer.vocabulary_, vectorizer.fixed_vocabulary_ = vocabulary, is_fixed
+    # Setting the idf sets up the rest; a fit would look at every term again, which takes most of the time of loading.
+    if not vectorizer.use_idf:
+        return _without_idf(vectorizer)
+    idf = np.asarray(arrays["idf"])
+    if idf.shape != (len(terms),) or str(idf.dtype) not in _DTYPES or np.isnan(idf).any():
+        raise ValueError(f"the saved TfidfVectorizer needs {len(terms)} idf values")
+    vectorizer.idf_ = idf
+    return vectorizer
+
+
+def _without_idf(vectorizer: Vectorizer) -> Vectorizer:
+    """Set up by a fit on a text that does not matter; warnings about the terms were given when they were fitted."""
+    is_fixed, given = vectorizer.fixed_vocabulary_, vectorizer.vocabulary
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        vectorizer = cls(**params, vocabulary=vocabulary).fit([""])
-    if not meta.get("has_fixed_vocabulary"):
-        vectorizer.set_params(vocabulary=None)
-        vectorizer.fixed_vocabulary_ = False
-    if vectorizer.use_idf:
-        idf = np.asarray(arrays["idf"])
-        if idf.shape != (len(terms),) or str(idf.dtype) not in _DTYPES or np.isnan(idf).any():
-            raise ValueError(f"the saved TfidfVectorizer needs {len(terms)} idf values")
-        vectorizer.idf_ = idf
+        vectorizer.set_params(vocabulary=vectorizer.vocabulary_).fit([""])
+    vectorizer.set_params(vocabulary=given)
+    vectorizer.fixed_vocabulary_ = is_fixed
     return vectorizer
 
 

@@ -39,7 +39,7 @@ def fit_link(positive: NDArray[np.float64], negative: NDArray[np.float64], *, sm
     >>> scores = _core.HISTOGRAM_LOW + _core.HISTOGRAM_WIDTH * (np.arange(512) + 0.5)
     >>> chance = 1 / (1 + np.exp(-3 * scores))
     >>> link = fit_link(1000 * chance[None], 1000 * (1 - chance)[None])
-    >>> np.allclose(link.logits[0], 3 * KNOTS, atol=0.3)
+    >>> np.allclose(link.logits[0][4:-4], 3 * KNOTS[4:-4], atol=0.3)  # the outermost knots answer for all beyond them
     True
     """
     pooled = _fit_level(positive.sum(axis=0), negative.sum(axis=0), smoothness)
