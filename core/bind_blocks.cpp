@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "arrays.hpp"
+#include "hashed_blocks.hpp"
 #include "parallel.hpp"
 #include "train_blocks.hpp"
 #include "tree_search.hpp"
@@ -45,6 +46,7 @@ nb::dict to_dict(BlockStorage&& storage) {
     arrays["rank"] = to_numpy(std::move(storage.rank));
     arrays["bucket"] = to_numpy(std::move(storage.bucket));
     arrays["key"] = to_numpy(std::move(storage.key));
+    arrays["table"] = to_numpy(std::move(storage.table));
     return arrays;
 }
 
@@ -54,17 +56,16 @@ public:
     BoundTrainer(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices, const Ints& parent,
                  const Ints& first_child, const Ints& n_children, const Ints& label, std::int64_t n_labels, const std::optional<Floats>& sample_weight,
                  const FeatureSettings& features, std::uint64_t seed, int n_threads)
-        : n_features_(features.n_columns()) {
+        : n_features_(features.n_columns()), seed_(seed) {
         const CsrView X = checked_csr(x_indptr, x_indices, x_data, features.n_features, "X");
         check_csr(view(y_indptr), view(y_indices), n_labels, "Y");
         if (y_indptr.size() != x_indptr.size()) throw nb::value_error("X and Y differ in their number of rows");
         tree_ = tree_view(parent, first_child, n_children, label, n_labels);
         for (const Ints* a : {&parent, &first_child, &n_children, &label}) keep_.append(*a);
-        std::span<const float> weight;
         if (sample_weight) {
-            weight = view(*sample_weight);
+            weight_ = view(*sample_weight);
             keep_.append(*sample_weight);
-            if (weight.size() + 1 != X.indptr.size()) throw nb::value_error("sample_weight and X differ in length");
+            if (weight_.size() + 1 != X.indptr.size()) throw nb::value_error("sample_weight and X differ in length");
         }
         std::vector<std::int32_t> leaf_of = tree_.leaf_of();
         for (std::int32_t j : view(y_indices))
@@ -72,7 +73,7 @@ public:
         nb::gil_scoped_release release;
         rows_.emplace(X, features);
         node_rows_.emplace(tree_, view(y_indptr), view(y_indices), leaf_of);
-        trainer_.emplace(*rows_, tree_, *node_rows_, weight, n_features_, seed, n_threads);
+        trainer_.emplace(*rows_, tree_, *node_rows_, weight_, n_features_, seed, n_threads);
     }
 
     BoundTrainer(const BoundTrainer&) = delete;
@@ -86,6 +87,16 @@ public:
                 append_panel(storage, panel, n_features_);
                 panel = Panel{};  // its memory is needed for the arrays
             }
+        }
+        return to_dict(std::move(storage));
+    }
+
+    nb::dict train_hashed(const SolverSettings& solver, int bits, Progress* progress) {
+        if (bits < 5 || bits > 32) throw nb::value_error("hash_bits must be between 5 and 32");
+        BlockStorage storage;
+        {
+            nb::gil_scoped_release release;
+            HashedTrainer(*rows_, tree_, *node_rows_, weight_, seed_).train(solver, bits, storage, progress);
         }
         return to_dict(std::move(storage));
     }
@@ -107,6 +118,8 @@ public:
 private:
     TreeView tree_;
     std::int64_t n_features_;
+    std::uint64_t seed_;
+    std::span<const float> weight_;
     std::optional<PreparedRows> rows_;
     std::optional<NodeRows> node_rows_;
     std::optional<BlockTrainer> trainer_;
@@ -133,6 +146,7 @@ public:
         b.rank = take<std::uint32_t>(arrays, "rank");
         b.bucket = take<std::uint32_t>(arrays, "bucket");
         b.key = take<std::uint32_t>(arrays, "key");
+        b.table = take<float>(arrays, "table");
         model_.features = features;
         if (link.shape(0) > 0) {
             if (link.shape(1) < 2 || !(link_step > 0) || !std::isfinite(link_step) || !std::isfinite(link_low))
@@ -274,8 +288,7 @@ public:
                 for (int c = 0; c < p.n_columns; ++c) {
                     if (model_.blocks.column_child[p.first_column + c] != position) continue;
                     for (const Entry& e : x) {
-                        const std::int64_t row = model_.blocks.find_row(p, e.feature);
-                        const float w = row < 0 ? 0.0f : model_.blocks.weight(p, row, c);
+                        const float w = model_.blocks.weight(p, e.feature, c);
                         if (w == 0.0f) continue;
                         feature.push_back(static_cast<std::int32_t>(e.feature));
                         contribution.push_back(w * e.value);
@@ -357,6 +370,8 @@ void bind_blocks(nb::module_& m) {
              "sample_weight"_a.none(), "features"_a, "seed"_a, "n_threads"_a)
         .def_prop_ro("total_work", &BoundTrainer::total_work, "Multiplications of an epoch over all nodes, roughly.")
         .def("train", &BoundTrainer::train, "solver"_a, "progress"_a.none() = nb::none(), "Train all nodes; the arrays of the frozen blocks.")
+        .def("train_hashed", &BoundTrainer::train_hashed, "solver"_a, "bits"_a, "progress"_a.none() = nb::none(),
+             "Train all nodes on one shared table of 2^bits weights.")
         .def("held_out", &BoundTrainer::held_out, "solver"_a, "share"_a, "max_rows"_a,
              "From a sample of the nodes: histograms (levels x bins) of the scores of positive and negative held-out examples, and "
              "the softmax losses (levels x slopes) of rows with one positive child.");

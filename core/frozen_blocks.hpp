@@ -3,7 +3,8 @@
 /// The children of a node are cut into panels of at most 256 columns. A panel maps a feature to a row; a row is a list
 /// of groups, each holding the weights of 8 neighbouring columns as signed bytes (times a scale per column). Groups whose
 /// weights were all pruned are not stored. A row is found by a bitmap with ranks where the panel knows many of the
-/// features, and by hash buckets where it knows few.
+/// features, and by hash buckets where it knows few. A hashed panel has no rows: its weights are in `table`, shared by all nodes
+/// (hashed_blocks.hpp).
 #pragma once
 
 #include <bit>
@@ -14,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "hashing.hpp"
 #include "kernels.hpp"
 #include "label_tree.hpp"
 
@@ -21,6 +23,7 @@ namespace ramify {
 
 inline constexpr int max_panel_columns = 256;
 inline constexpr std::int64_t bitmap_index = -1;
+inline constexpr std::int64_t hashed_index = -2;
 
 /// One line of the `panels` array.
 struct PanelRecord {
@@ -30,9 +33,9 @@ struct PanelRecord {
     std::int64_t first_row;  ///< into row_group, which has n_rows + 1 entries for a panel
     std::int64_t n_rows;
     std::int64_t first_group;
-    std::int64_t bucket_bits;  ///< bitmap_index, or the logarithm of the number of buckets
+    std::int64_t bucket_bits;  ///< bitmap_index, hashed_index, or the logarithm of the number of buckets
     std::int64_t index_begin;  ///< into bitmap and rank, or into bucket
-    std::int64_t key_begin;    ///< into key; unused by a bitmap
+    std::int64_t key_begin;    ///< into key; unused by a bitmap; of a hashed panel the number of its first tile
 };
 inline constexpr int panel_fields = sizeof(PanelRecord) / sizeof(std::int64_t);
 
@@ -52,6 +55,7 @@ struct BlockArrays {
     Array<std::uint32_t> rank;
     Array<std::uint32_t> bucket;
     Array<std::uint32_t> key;
+    Array<float> table;  ///< of hashed panels, 2^hash_bits
 };
 template <class T>
 using OwnedArray = std::vector<T>;
@@ -168,6 +172,27 @@ struct FrozenBlocks : BlockArrays<ArrayView> {
         for (int i = panel_begin[node]; i < panel_begin[node + 1]; ++i) score_panel(panel(i), x, scratch, map);
     }
 
+    /// The weight of a panel's column for a feature.
+    float weight(const PanelRecord& p, std::uint32_t feature, int column) const {
+        if (p.bucket_bits == hashed_index) {
+            const int tile = column / max_tile_columns;
+            const int stride = hashed_stride(tile_columns(p, tile));
+            const HashedTile hashed(p.node, p.key_begin + tile, stride, table.size());
+            return table[static_cast<std::size_t>(hashed.slot(feature)) * stride + column % max_tile_columns];
+        }
+        const std::int64_t row = find_row(p, feature);
+        if (row < 0) return 0.0f;
+        for (std::uint32_t g = row_group[p.first_row + row]; g < row_group[p.first_row + row + 1]; ++g)
+            if (group_id[p.first_group + g] == column / group_columns)
+                return group_weight[(p.first_group + g) * group_columns + column % group_columns] * column_scale[p.first_column + column];
+        return 0.0f;
+    }
+
+private:
+    static int tile_columns(const PanelRecord& p, int tile) {
+        return std::min<int>(max_tile_columns, static_cast<int>(p.n_columns) - tile * max_tile_columns);
+    }
+
     /// The row of a feature in a panel, or -1.
     std::int64_t find_row(const PanelRecord& p, std::uint32_t feature) const {
         if (p.bucket_bits == bitmap_index) {
@@ -182,15 +207,6 @@ struct FrozenBlocks : BlockArrays<ArrayView> {
         return -1;
     }
 
-    /// weight of one column for one feature
-    float weight(const PanelRecord& p, std::int64_t row, int column) const {
-        for (std::uint32_t g = row_group[p.first_row + row]; g < row_group[p.first_row + row + 1]; ++g)
-            if (group_id[p.first_group + g] == column / group_columns)
-                return group_weight[(p.first_group + g) * group_columns + column % group_columns] * column_scale[p.first_column + column];
-        return 0.0f;
-    }
-
-private:
     [[noreturn]] static void fail(const std::string& what) {
         throw std::invalid_argument("model arrays do not fit together: " + what);
     }
@@ -208,6 +224,10 @@ private:
             const std::int32_t child = column_child[p.first_column + c];
             if (child < 0 || child >= n_children) fail("column_child");
             if (!std::isfinite(column_scale[p.first_column + c])) fail("column_scale");
+        }
+        if (p.bucket_bits == hashed_index) {
+            if (table.size() < max_tile_columns || table.size() > std::uint64_t{1} << 32 || p.key_begin < 0 || p.key_begin >= 1 << 20) fail("table");
+            return;
         }
         if (p.n_rows < 0 || p.n_rows > n_features || !inside(p.first_row, p.n_rows + 1, row_group.size())) fail("panel rows");
         const std::uint32_t* groups = row_group.data() + p.first_row;
@@ -239,6 +259,31 @@ private:
     }
 
     void score_panel(const PanelRecord& p, std::span<const Entry> x, ScoreScratch& scratch, LinkMap map) const {
+        alignas(64) float sums[max_panel_columns];
+        const int n_columns = static_cast<int>(p.n_columns);
+        std::fill_n(sums, (n_columns + group_columns - 1) / group_columns * group_columns, 0.0f);
+        if (p.bucket_bits == hashed_index)
+            sum_hashed(p, x, sums);
+        else
+            sum_rows(p, x, scratch, sums);
+        kernels().to_logits(sums, column_scale.data() + p.first_column, n_columns, map);
+        scratch.score.insert(scratch.score.end(), sums, sums + n_columns);
+        scratch.child.insert(scratch.child.end(), column_child.begin() + p.first_column, column_child.begin() + p.first_column + p.n_columns);
+    }
+
+    void sum_hashed(const PanelRecord& p, std::span<const Entry> x, float* sums) const {
+        for (int tile = 0; tile * max_tile_columns < p.n_columns; ++tile) {
+            const int stride = hashed_stride(tile_columns(p, tile));
+            const HashedTile hashed(p.node, p.key_begin + tile, stride, table.size());
+            float* target = sums + tile * max_tile_columns;
+            for (const Entry& e : x) {
+                const float* w = table.data() + static_cast<std::size_t>(hashed.slot(e.feature)) * stride;
+                for (int c = 0; c < stride; ++c) target[c] += e.value * w[c];
+            }
+        }
+    }
+
+    void sum_rows(const PanelRecord& p, std::span<const Entry> x, ScoreScratch& scratch, float* sums) const {
         scratch.matched_row.resize(x.size());
         scratch.matched_value.resize(x.size());
         std::uint32_t* row = scratch.matched_row.data();
@@ -267,15 +312,8 @@ private:
                     }
             }
         }
-        alignas(64) float sums[max_panel_columns];
-        const int n_columns = static_cast<int>(p.n_columns);
-        std::fill_n(sums, (n_columns + group_columns - 1) / group_columns * group_columns, 0.0f);
-        const Kernels& kernel = kernels();
-        kernel.add_groups(row, value, n, row_group.data() + p.first_row, group_id.data() + p.first_group,
-                          group_weight.data() + p.first_group * group_columns, sums);
-        kernel.to_logits(sums, column_scale.data() + p.first_column, n_columns, map);
-        scratch.score.insert(scratch.score.end(), sums, sums + n_columns);
-        scratch.child.insert(scratch.child.end(), column_child.begin() + p.first_column, column_child.begin() + p.first_column + p.n_columns);
+        kernels().add_groups(row, value, n, row_group.data() + p.first_row, group_id.data() + p.first_group,
+                             group_weight.data() + p.first_group * group_columns, sums);
     }
 };
 

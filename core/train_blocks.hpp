@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "frozen_blocks.hpp"
+#include "hashing.hpp"
 #include "kernels.hpp"
 #include "label_tree.hpp"
 #include "node_rows.hpp"
@@ -18,12 +19,6 @@
 #include "sparse_rows.hpp"
 
 namespace ramify {
-
-inline std::uint64_t mix(std::uint64_t z) {
-    z = (z + 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    return z ^ (z >> 31);
-}
 
 /// Scores of examples that a node's classifiers have not seen, counted per level: the material of calibration.
 struct ScoreHistogram {

@@ -46,6 +46,9 @@ class PLTClassifier(ExtremeClassifier):
         Dual steps below eps are not taken; the solver stops after max_epochs, or sooner when nothing moves.
     prune : float
         Weights of at most this size are dropped.
+    hash_bits : int or None
+        Keep all weights in one table of 2**hash_bits floats that the nodes share by feature hashing: memory is bounded
+        whatever the data, at some loss. Not pruned, trained on one thread.
     calibrate : bool
         Fit the map from scores to probabilities on held-out rows; without it, scores are taken as logits.
     normalize, bias
@@ -80,6 +83,7 @@ class PLTClassifier(ExtremeClassifier):
         eps: float = 0.01,
         max_epochs: int = 5,
         prune: float = 0.1,
+        hash_bits: int | None = None,
         calibrate: bool = True,
         normalize: bool = True,
         bias: float = 0.5,
@@ -98,6 +102,7 @@ class PLTClassifier(ExtremeClassifier):
         self.eps = eps
         self.max_epochs = max_epochs
         self.prune = prune
+        self.hash_bits = hash_bits
         self.calibrate = calibrate
         self.normalize = normalize
         self.bias = bias
@@ -117,6 +122,8 @@ class PLTClassifier(ExtremeClassifier):
         check_number("eps", self.eps, at_least=0)
         check_integer("max_epochs", self.max_epochs, at_least=1)
         check_number("prune", self.prune, at_least=0)
+        if self.hash_bits is not None:
+            check_integer("hash_bits", self.hash_bits, at_least=5, at_most=32)
         check_flag("calibrate", self.calibrate)
         check_flag("normalize", self.normalize)
         check_number("bias", self.bias, at_least=0)
@@ -162,7 +169,7 @@ class PLTClassifier(ExtremeClassifier):
             eps=self.eps,
             prune=self.prune,
         )
-        blocks = trainer.train(solver)
+        blocks = trainer.train(solver) if self.hash_bits is None else trainer.train_hashed(solver, self.hash_bits)
         link = self._fit_link(trainer, solver)
         return TrainedTree(tree, blocks, link, data.X.shape[1], self.normalize, self.bias, self.is_multiclass_)
 
