@@ -15,6 +15,7 @@ from ramify.estimator import ExtremeClassifier, Query, TrainingData
 from ramify.models.calibration import IDENTITY, Link, fit_link, fit_softmax_link
 from ramify.models.solver_choice import choose_solver
 from ramify.models.trained_tree import TrainedTree, csr_parts
+from ramify.progress import phase
 from ramify.trees.label_tree import LabelTree
 from ramify.validation import check_choice, check_flag, check_integer, check_number
 
@@ -27,7 +28,7 @@ class PLTClassifier(ExtremeClassifier):
     """Probabilistic label tree: a label's probability is the product of the conditional ones on its path.
 
     The children of a node are solved together by dual coordinate descent; prediction is an exact best-first
-    search. Papers: extreme-f-measure, section 5; online-plt, section 3 (its batch baseline is this with a k-means tree).
+    search. Papers: extreme-f-measure, section 5; online-plt, section 3 (its batch baseline is this on a k-means tree).
 
     Parameters
     ----------
@@ -57,6 +58,8 @@ class PLTClassifier(ExtremeClassifier):
         Nodes kept per level while searching; None searches exactly.
     vectorizer : None, TfidfVectorizer or HashingVectorizer
         For X given as texts.
+    verbose : bool
+        Show progress on stderr while training.
 
     Examples
     --------
@@ -91,6 +94,7 @@ class PLTClassifier(ExtremeClassifier):
         vectorizer: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
+        verbose: bool = False,
     ) -> None:
         self.tree = tree
         self.arity = arity
@@ -110,6 +114,7 @@ class PLTClassifier(ExtremeClassifier):
         self.vectorizer = vectorizer
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.verbose = verbose
 
     def _check_parameters(self) -> None:
         check_integer("arity", self.arity, at_least=2)
@@ -129,20 +134,22 @@ class PLTClassifier(ExtremeClassifier):
         check_number("bias", self.bias, at_least=0)
         if self.beam is not None:
             check_integer("beam", self.beam, at_least=1)
+        check_flag("verbose", self.verbose)
 
     def _fit(self, data: TrainingData) -> None:
         self.trees_ = [self._train_tree(data, (data.seed + 7919 * k) % 2**32) for k in range(self.n_trees)]
 
     def _train_tree(self, data: TrainingData, seed: int) -> TrainedTree:
-        tree = trees.resolve(
-            self.tree,
-            data.X,
-            data.Y,
-            arity=self.arity,
-            max_leaf=self.max_leaf,
-            random_state=seed,
-            n_jobs=data.n_threads,
-        )
+        with phase("building the tree"):
+            tree = trees.resolve(
+                self.tree,
+                data.X,
+                data.Y,
+                arity=self.arity,
+                max_leaf=self.max_leaf,
+                random_state=seed,
+                n_jobs=data.n_threads,
+            )
         features = _core.FeatureSettings(data.X.shape[1], self.normalize, self.bias)
         y_indptr, y_indices, _ = csr_parts(data.Y)
         trainer = _core.BlockTrainer(
@@ -159,18 +166,25 @@ class PLTClassifier(ExtremeClassifier):
             seed,
             data.n_threads,
         )
-        solver = choose_solver(
-            trainer,
-            is_multiclass=self.is_multiclass_,
-            loss=self.loss,
-            C=self.C,
-            positive_weight=self.positive_weight,
-            max_epochs=self.max_epochs,
-            eps=self.eps,
-            prune=self.prune,
-        )
-        blocks = trainer.train(solver) if self.hash_bits is None else trainer.train_hashed(solver, self.hash_bits)
-        link = self._fit_link(trainer, solver)
+        with phase("choosing C"):
+            solver = choose_solver(
+                trainer,
+                is_multiclass=self.is_multiclass_,
+                loss=self.loss,
+                C=self.C,
+                positive_weight=self.positive_weight,
+                max_epochs=self.max_epochs,
+                eps=self.eps,
+                prune=self.prune,
+            )
+        progress = _core.Progress()
+        with phase("training", progress):
+            if self.hash_bits is None:
+                blocks = trainer.train(solver, progress)
+            else:
+                blocks = trainer.train_hashed(solver, self.hash_bits)
+        with phase("calibrating"):
+            link = self._fit_link(trainer, solver)
         return TrainedTree(tree, blocks, link, data.X.shape[1], self.normalize, self.bias, self.is_multiclass_)
 
     def _fit_link(self, trainer: _core.BlockTrainer, solver: _core.SolverSettings) -> Link:
@@ -223,8 +237,14 @@ class PLTClassifier(ExtremeClassifier):
         order = np.lexsort((answer.indices, -answer.data))
         return answer.indices[order], answer.data[order]
 
+    def _explain_row(
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], column: int
+    ) -> list[tuple[LabelTree, list[Any]]]:
+        return [(tree.tree, tree.core.explain(indices, values, column)) for tree in self.trees_]
+
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        metadata, arrays = [], {}
+        metadata: list[dict[str, Any]] = []
+        arrays: dict[str, NDArray[Any]] = {}
         for k, tree in enumerate(self.trees_):
             values, of_tree = tree.state()
             metadata.append(values)

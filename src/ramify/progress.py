@@ -1,0 +1,113 @@
+"""Long work in phases: shown on stderr while somebody wants to see them, and timed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+
+class Counter(Protocol):
+    """How far work has come; `_core.Progress` is one, written by the core and read from here meanwhile."""
+
+    @property
+    def done(self) -> int: ...
+    @property
+    def total(self) -> int: ...
+
+
+class Phases:
+    """The seconds that each phase took, and the display if there is one."""
+
+    def __init__(self, display: Progress | None) -> None:
+        self.seconds: dict[str, float] = {}
+        self._display = display
+
+    @contextmanager
+    def phase(self, name: str, counter: Counter | None) -> Iterator[None]:
+        task = self._show(name, counter)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+            if self._display is not None and task is not None:
+                self._display.remove_task(task)
+
+    def stop(self) -> None:
+        """Take the display away and give the cursor back; what runs on is no longer shown."""
+        if self._display is not None:
+            self._display.stop()
+
+    def _show(self, name: str, counter: Counter | None) -> TaskID | None:
+        return None if self._display is None else self._display.add_task(name, total=None, counter=counter)
+
+
+_current: ContextVar[Phases | None] = ContextVar("ramify_phases", default=None)
+
+
+@contextmanager
+def shown(is_shown: bool = True) -> Iterator[Phases]:
+    """Time the phases of the work inside, and show them on stderr if asked; inside another one, join that."""
+    outer = _current.get()
+    if outer is not None:
+        yield outer
+        return
+    display = _display() if is_shown else None
+    phases = Phases(display)
+    token = _current.set(phases)
+    try:
+        if display is None:
+            yield phases
+        else:
+            with display:
+                yield phases
+    finally:
+        _current.reset(token)
+
+
+@contextmanager
+def phase(name: str, counter: Counter | None = None) -> Iterator[None]:
+    """A part of some long work, by its name; costs nothing when nobody looks.
+
+    >>> with shown(False) as phases:
+    ...     with phase("tree"):
+    ...         pass
+    >>> list(phases.seconds)
+    ['tree']
+    """
+    phases = _current.get()
+    if phases is None:
+        yield
+        return
+    with phases.phase(name, counter):
+        yield
+
+
+def _display() -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    class PolledProgress(Progress):
+        """Looks at the counters each time it is drawn: the core counts, and nobody has to tell."""
+
+        def get_renderables(self) -> Any:
+            for task in self.tasks:
+                counter: Counter | None = task.fields.get("counter")
+                if counter is not None and counter.total > 0:
+                    self.update(task.id, completed=min(counter.done, counter.total), total=counter.total)
+            return super().get_renderables()
+
+    return PolledProgress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=32),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
