@@ -1,7 +1,29 @@
 """Extreme multi-label and multi-class classification with trees."""
 
-from ramify.models.plt import PLTClassifier
-from ramify.persist import load
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["PLTClassifier", "load"]
+__all__ = ["PLTClassifier", "data", "load", "metrics", "plots", "trees"]
+
+if TYPE_CHECKING:
+    from ramify import data, metrics, plots, trees
+    from ramify.models.plt import PLTClassifier
+    from ramify.persist import load
+
+# Imported when first asked for: `ramify --help` need not wait for scikit-learn.
+_HOMES = {"PLTClassifier": "ramify.models.plt", "load": "ramify.persist"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if name in __all__:
+        return import_module(f"ramify.{name}")
+    raise AttributeError(f"module 'ramify' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,11 +23,19 @@ from ramify.data.csr import csr_rows
 from ramify.data.labels import LabelEncoding
 from ramify.data.names import NameTable
 from ramify.inputs import as_texts, canonical_rows, feature_index, plain_row, row_from_dict
+from ramify.naming import check_name_table, feature_name_table, label_name_table
+from ramify.progress import phase, shown
 from ramify.validation import check_integer, check_jobs, check_number, number_of_threads
+
+if TYPE_CHECKING:
+    from ramify.explain import Explanation
 
 # What a multi-label answer holds when nothing is asked for, and from where `predict` says yes.
 WORTH_SHOWING = 0.01
 MORE_LIKELY_THAN_NOT = 0.5
+
+# Attributes with names for people; a model file holds them without the underscore.
+NAMES = ("label_names", "feature_column_names")
 
 _ONE_ROW_TYPES = (sparse.csr_array, sparse.csr_matrix)
 
@@ -64,6 +72,8 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_labels_: int
     is_multiclass_: bool
     n_features_in_: int
+    label_names_: NameTable
+    feature_column_names_: NameTable
     _feature_columns: tuple[LabelEncoding, Mapping[str, int] | None]
 
     # --- what a model supplies ------------------------------------------------------------------------------------
@@ -79,6 +89,9 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # Optional: _predict_row(indices, values, top_k, threshold) -> (columns, probabilities), best first.
     # Gets int32 and float32 arrays, sorted and finite; top_k may be None; the threshold is one number.
     _predict_row: Any = None
+
+    # Optional: _explain_row(indices, values, column) -> [(LabelTree, [(node, probability, features, contributions)])].
+    _explain_row: Any = None
 
     def _dense_probabilities(self, X: sparse.csr_array) -> NDArray[np.float32]:
         """All probabilities of a multi-class model; rows sum to one."""
@@ -99,7 +112,7 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X: numpy array, any scipy sparse array, DataFrame, or texts (a list, Series or 1-D array of strings).
         y: a 0/1 array (sparse or not), a list of label collections, or a 1-D array of classes.
         """
-        with self._unchanged_on_failure():
+        with shown(getattr(self, "verbose", False) is True), self._unchanged_on_failure():
             self._fit(self._check_training_data(X, y, sample_weight))
         return self
 
@@ -158,7 +171,8 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         given = getattr(self, "vectorizer", None)
         self.vectorizer_ = default_vectorizer() if given is None else clone(given)
-        rows = canonical_rows(self.vectorizer_.fit_transform(texts))
+        with phase("vectorising"):
+            rows = canonical_rows(self.vectorizer_.fit_transform(texts))
         self.n_features_in_ = rows.shape[1]
         return rows
 
@@ -262,6 +276,31 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if encoding is None:
             raise AttributeError(f"this {type(self).__name__} is not fitted, so it has no classes_")
         return encoding.classes  # type: ignore[no-any-return]
+
+    # --- for people -----------------------------------------------------------------------------------------------
+
+    def set_names(
+        self, *, labels: Mapping[Any, str] | Sequence[str] | None = None, features: Sequence[str] | None = None
+    ) -> Any:
+        """Say what labels (in column order, or as label -> name) and feature columns are called.
+
+        Names are shown by explanations and the command line, and saved with the model; a new `fit` forgets them.
+        """
+        self._check_fitted()
+        label_names = None if labels is None else label_name_table(labels, self.classes_)
+        feature_names = None if features is None else feature_name_table(features, self.n_features_in_)
+        if label_names is not None:
+            self.label_names_ = label_names
+        if feature_names is not None:
+            self.feature_column_names_ = feature_names
+            self.__dict__.pop("_feature_columns", None)
+        return self
+
+    def explain(self, x: Any, label: Any = None, *, top: int = 5) -> Explanation:
+        """Why a label (the most probable one, if none is given) has its probability for the row x."""
+        from ramify.explain import explain
+
+        return explain(self, x, label, top=top)
 
     # --- checks of questions --------------------------------------------------------------------------------------
 
@@ -373,6 +412,7 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         if "feature_names_in_" in self.__dict__:
             fitted["feature_names"] = NameTable.from_names(self.feature_names_in_)
+        fitted |= {name: self.__dict__[f"{name}_"] for name in NAMES if f"{name}_" in self.__dict__}
         if "vectorizer_" in self.__dict__:
             from ramify.data.text import vectorizer_state
 
@@ -388,6 +428,12 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.is_multiclass_ = self.label_encoding_.is_multiclass
         if "feature_names" in fitted:
             self.feature_names_in_ = np.array(fitted["feature_names"].tolist(), dtype=object)
+        if "label_names" in fitted:
+            self.label_names_ = check_name_table(fitted["label_names"], self.n_labels_, "label")
+        if "feature_column_names" in fitted:
+            self.feature_column_names_ = check_name_table(
+                fitted["feature_column_names"], self.n_features_in_, "feature"
+            )
         if "vectorizer" in fitted:
             from ramify.data.text import vectorizer_from_state
 

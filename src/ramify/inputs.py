@@ -173,9 +173,10 @@ def _is_finite(value: Any) -> bool:
 
 
 def feature_index(estimator: Any) -> Mapping[str, int] | None:
-    """Column of each feature name, from the vectorizer's vocabulary or the columns of a DataFrame."""
+    """Column of each feature name: from the vectorizer's vocabulary, given names, or the columns of a DataFrame."""
     vectorizer = getattr(estimator, "vectorizer_", None)
     if vectorizer is not None:
         return getattr(vectorizer, "vocabulary_", None)
-    names = getattr(estimator, "feature_names_in_", None)
+    table = getattr(estimator, "feature_column_names_", None)
+    names = getattr(estimator, "feature_names_in_", None) if table is None else table.tolist()
     return None if names is None else {name: column for column, name in enumerate(names)}

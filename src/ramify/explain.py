@@ -1,0 +1,235 @@
+"""Why a label: the path to its leaf, the probability of each step, and the features that moved it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ramify.inputs import as_texts, row_from_dict
+from ramify.naming import feature_names, hashed_terms, label_name
+from ramify.trees.label_tree import LabelTree
+from ramify.validation import check_integer
+
+if TYPE_CHECKING:
+    from rich.tree import Tree
+
+# How many labels are named to say what an inner node stands for.
+EXAMPLES = 3
+
+
+class Contribution(NamedTuple):
+    """What a feature of the row added to a node's score."""
+
+    feature: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Step:
+    """A node on the path: its probability given its parent, and what its score is made of.
+
+    `score` is the sum of `bias`, of the `contributions` (the largest first) and of `rest`, what the features that are
+    not shown added. `probability` is the score after calibration; `cumulative` the product along the path so far.
+    """
+
+    node: int
+    labels: list[str]
+    n_labels: int
+    probability: float
+    cumulative: float
+    score: float
+    bias: float
+    contributions: list[Contribution]
+    rest: float
+
+    @property
+    def stands_for(self) -> str:
+        """The node in words: its label, or some of the labels below it."""
+        if self.n_labels == 1:
+            return self.labels[0]
+        named = ", ".join(self.labels)
+        return f"{self.n_labels:,} labels: {named}{', …' if len(self.labels) < self.n_labels else ''}"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A label's probability for one row, and the path that led there; of an ensemble, one path for each tree."""
+
+    label: Any
+    name: str
+    probability: float
+    paths: list[list[Step]]
+
+    @property
+    def path(self) -> list[Step]:
+        """The path in the (first) tree: the product of its steps' probabilities is the label's."""
+        return self.paths[0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        paths = [[asdict(step) | {"contributions": _plain(step)} for step in path] for path in self.paths]
+        return {"label": self.label, "name": self.name, "probability": self.probability, "paths": paths}
+
+    def __str__(self) -> str:
+        lines = [f"{_title(self.label, self.name)}: probability {self.probability:.4f}"]
+        for number, path in enumerate(self.paths):
+            if len(self.paths) > 1:
+                lines.append(f"tree {number + 1} of {len(self.paths)}: probability {path[-1].cumulative:.4f}")
+            for depth, step in enumerate(path):
+                indent = "  " * (depth + 1)
+                lines.append(f"{indent}{step.probability:.4f}  {step.stands_for}")
+                lines.append(f"{indent}        {_words(step)}")
+        return "\n".join(lines)
+
+    def __rich__(self) -> Tree:
+        from rich.console import Group
+        from rich.padding import Padding
+        from rich.text import Text
+        from rich.tree import Tree
+
+        title = Text.assemble(
+            (f"{self.probability:.1%}", "bold cyan"), "  ", (str(self.label), "bold"), f"  {self.name}"
+        )
+        root = Tree(title, guide_style="dim")
+        for number, path in enumerate(self.paths):
+            branch = root
+            if len(self.paths) > 1:
+                branch = root.add(Text(f"tree {number + 1} of {len(self.paths)}  {path[-1].cumulative:.1%}", "dim"))
+            for step in path:
+                words = Text.assemble((f"{step.probability:6.1%}", "bold cyan"), "  ", step.stands_for)
+                words.no_wrap, words.overflow = True, "ellipsis"
+                branch = branch.add(Group(words, Padding(_coloured(step), (0, 0, 0, 8))))
+        return root
+
+
+def explain(model: Any, x: Any, label: Any = None, *, top: int = 5) -> Explanation:
+    """Explain a label's probability for one row: a text, a dict feature -> value, an array, or a one-row sparse array.
+
+    Without a label, the most probable one is explained. `top` is how many features each step shows.
+
+    >>> from ramify import PLTClassifier
+    >>> texts, fruits = ["red round", "yellow long", "green round"] * 5, ["cherry", "banana", "apple"] * 5
+    >>> explanation = explain(PLTClassifier(random_state=0).fit(texts, fruits), "long and yellow")
+    >>> explanation.label, [c.feature for c in explanation.path[-1].contributions]
+    ('banana', ['long', 'yellow'])
+    """
+    check_integer("top", top, at_least=1)
+    if model._explain_row is None:
+        raise ValueError(f"a {type(model).__name__} has no paths to explain")
+    indices, values = _one_row(model, x)
+    if label is None:
+        best = model._label_row(indices, values, 1, None)
+        if not best:
+            raise ValueError("no label is possible for this row, so there is none to explain; name one")
+        label = best[0][0]
+    column = int(model.label_encoding_.columns([label])[0])
+    terms = hashed_terms(model, x)
+    paths = [_steps(model, tree, raw, column, top, terms) for tree, raw in model._explain_row(indices, values, column)]
+    probability = float(np.mean([path[-1].cumulative for path in paths]))
+    return Explanation(label, label_name(model, column), probability, paths)
+
+
+def labels_below(tree: LabelTree, node: int) -> NDArray[np.int32]:
+    """The label columns at or below a node, rising.
+
+    >>> labels_below(LabelTree.from_nested([[3, 1], [2, 0]]), 1)
+    array([1, 3], dtype=int32)
+    """
+    level, found = np.array([node], dtype=np.int64), []
+    while len(level):
+        label = tree.label[level]
+        found.append(label[label >= 0])
+        inner = level[label < 0]
+        # Breadth first, the children of the nodes of a level that lie side by side lie side by side too.
+        level = (
+            np.arange(tree.first_child[inner[0]], tree.first_child[inner[-1]] + tree.n_children[inner[-1]])
+            if len(inner)
+            else inner
+        )
+    return np.sort(np.concatenate(found))
+
+
+def node_examples(model: Any, tree: LabelTree, node: int, count: int = EXAMPLES) -> list[str]:
+    """A few of a node's labels in words: the lowest columns, which were seen first and are often the most frequent."""
+    columns = labels_below(tree, node)[:count]
+    labels = model.label_encoding_.names(columns)
+    return [_title(label, label_name(model, int(column))) for label, column in zip(labels, columns, strict=True)]
+
+
+def _steps(model: Any, tree: LabelTree, raw: list[Any], column: int, top: int, terms: Mapping[int, str]) -> list[Step]:
+    steps, cumulative = [], 1.0
+    for node, probability, features, added in raw:
+        # The product is taken in float32, as the search does: the last step agrees with predict_proba to the bit.
+        cumulative = float(np.float32(cumulative) * np.float32(probability))
+        is_bias = features >= model.n_features_in_
+        bias = float(added[is_bias].sum(dtype=np.float64))
+        features, added = features[~is_bias], added[~is_bias].astype(np.float64)
+        order = np.argsort(-np.abs(added), kind="stable")[:top]
+        names = [
+            terms.get(int(f)) or name
+            for f, name in zip(features[order], feature_names(model, features[order]), strict=True)
+        ]
+        shown = [Contribution(name, value) for name, value in zip(names, added[order].tolist(), strict=True)]
+        total = float(added.sum())
+        steps.append(
+            Step(
+                node=int(node),
+                labels=node_examples(model, tree, int(node)),
+                n_labels=int(tree.n_labels_below[node]),
+                probability=float(probability),
+                cumulative=cumulative,
+                score=total + bias,
+                bias=bias,
+                contributions=shown,
+                rest=total - float(added[order].sum()),
+            )
+        )
+    return steps
+
+
+def _one_row(model: Any, x: Any) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    model._check_fitted()
+    if isinstance(x, Mapping):
+        return row_from_dict(x, model._feature_index(), model.n_features_in_)
+    if isinstance(x, str):
+        x = [x]
+    elif not sparse.issparse(x) and not isinstance(x, list) and np.ndim(x) == 1 and as_texts(x) is None:
+        x = np.asarray(x).reshape(1, -1)
+    rows = model._check_rows(x)
+    if rows.shape[0] != 1:
+        raise ValueError(f"explain takes one row, got {rows.shape[0]}")
+    return rows.indices, rows.data
+
+
+def _title(label: Any, name: str) -> str:
+    return f"{label} {name}".rstrip()
+
+
+def _words(step: Step) -> str:
+    parts = [f"{feature} {value:+.2f}" for feature, value in step.contributions]
+    if abs(step.rest) >= 0.005:
+        parts.append(f"others {step.rest:+.2f}")
+    if step.bias:
+        parts.append(f"bias {step.bias:+.2f}")
+    return ", ".join(parts) if parts else "no feature of the row is known here"
+
+
+def _coloured(step: Step) -> Any:
+    from rich.text import Text
+
+    text = Text(style="dim") if not step.contributions else Text()
+    for place, part in enumerate(_words(step).split(", ")):
+        sign = part.rpartition(" ")[2][:1]
+        text.append("  " * (place > 0))
+        # No-break spaces keep a feature and its number on one line.
+        text.append(part.replace(" ", "\u00a0"), style={"+": "green", "-": "red"}.get(sign, ""))
+    return text
+
+
+def _plain(step: Step) -> list[dict[str, Any]]:
+    return [contribution._asdict() for contribution in step.contributions]
