@@ -1,0 +1,100 @@
+"""`ramify convert`: from one data format to another."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ramify.cli import output
+from ramify.cli.options import AsJson, DataFile, FormatOption, Threads, examples, n_jobs
+
+EXAMPLES = examples(
+    "ramify convert train.txt train.npz",
+    "ramify convert train.txt train.svm",
+    "ramify convert notes.jsonl notes.xmc.gz",
+    "ramify convert notes.jsonl again.npz --model notes-model",
+)
+
+
+class Target(str, Enum):
+    xmc = "xmc"
+    libsvm = "libsvm"
+    npz = "npz"
+
+
+_BY_SUFFIX = {".npz": Target.npz, ".svm": Target.libsvm, ".libsvm": Target.libsvm, ".svmlight": Target.libsvm}
+
+
+def convert(
+    data: DataFile,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="File to write; .gz packs it.", show_default=False)],
+    to: Annotated[Target | None, typer.Option(help="Format to write; by default OUT's ending tells, else xmc.")] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option("--model", "-m", metavar="DIR", help="Vectorise texts and number labels as this model does."),
+    ] = None,
+    format: FormatOption = None,
+    threads: Threads = None,
+    json: AsJson = False,
+) -> None:
+    """Write a data file in another format.
+
+    Texts are vectorised: TF-IDF, or as a model does.
+    npz keeps the names of labels and features; for the other formats they are written beside OUT, a name a line.
+    """
+    from ramify.data import save_npz, save_xmc
+    from ramify.data.libsvm import save_libsvm
+
+    loaded = _load(data, format, model, n_jobs(threads))
+    target = to or _BY_SUFFIX.get(Path(out.name.removesuffix(".gz")).suffix.lower(), Target.xmc)
+    written = [out]
+    if target is Target.npz:
+        if out.suffix == ".gz":
+            raise ValueError(f"{out}: npz files are not packed with gzip\nhint: let the name end in .npz")
+        save_npz(out, loaded.X, loaded.Y, label_names=loaded.label_names, feature_names=loaded.feature_names)
+    else:
+        (save_libsvm if target is Target.libsvm else save_xmc)(out, loaded.X, loaded.Y)
+        written += _write_names(out, labels=loaded.label_names, features=loaded.feature_names)
+    if json:
+        facts = {"rows": loaded.n_rows, "features": loaded.n_features, "labels": loaded.n_labels}
+        output.print_json(facts | {"format": target.value, "written": [str(path) for path in written]})
+        return
+    print(
+        f"Wrote {output.count(loaded.n_rows, 'row')} x {output.count(loaded.n_labels, 'label')}, "
+        f"{output.count(loaded.n_features, 'feature')} to {', '.join(map(str, written))} "
+        f"({output.size_in_words(sum(path.stat().st_size for path in written))})."
+    )
+
+
+def _load(path: Path, format: Any, model: Path | None, threads: int) -> Any:
+    from ramify.data import DataError, load_data
+    from ramify.data.load import find_format
+
+    kind = find_format(path) if format is None else format.value
+    if model is None:
+        return load_data(path, kind, n_jobs=threads)
+    if kind != "jsonl":
+        raise DataError("only texts are vectorised by a model", path, hint="leave --model out")
+    from ramify.cli.labelled import check_fits
+    from ramify.cli.models import load_model
+
+    loaded = load_model(model)
+    check_fits(loaded, [], path)
+    return load_data(path, kind, vectorizer=loaded.vectorizer_, label_names=loaded.classes_.tolist())
+
+
+def _write_names(out: Path, **names: list[str] | None) -> list[Path]:
+    from ramify.data.files import replaced_when_complete
+
+    written = []
+    for what, entries in names.items():
+        if entries is None:
+            continue
+        path = out.with_name(f"{out.name.removesuffix('.gz')}.{what}.txt")
+        with replaced_when_complete(path) as stream:
+            stream.write("".join(" ".join(name.split()) + "\n" for name in entries).encode())
+        written.append(path)
+    return written

@@ -1,0 +1,59 @@
+"""`ramify explain`: why a model gives a label."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ramify.cli import output
+from ramify.cli.options import AsJson, ModelDirectory, RowFormatOption, examples
+
+EXAMPLES = examples(
+    'ramify explain --model notes-model --text "acute chest pain"',
+    'ramify explain --model notes-model --text "acute chest pain" --label R07.9',
+    "ramify explain test.txt --model model --row 3 --top-k 2",
+)
+
+
+def explain(
+    model: ModelDirectory,
+    data: Annotated[Path | None, typer.Argument(metavar="[DATA]", help="A file with rows.", show_default=False)] = None,
+    text: Annotated[str | None, typer.Option("--text", "-t", help="A text.", show_default=False)] = None,
+    row: Annotated[int, typer.Option(min=1, help="Which row of the file, from 1.")] = 1,
+    label: Annotated[
+        list[str] | None, typer.Option("--label", "-l", help="A label to explain; may be given several times.")
+    ] = None,
+    top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="Without --label: explain the best labels.")] = 1,
+    features: Annotated[int, typer.Option(min=1, help="Features shown at each node.")] = 5,
+    format: RowFormatOption = None,
+    json: AsJson = False,
+) -> None:
+    """Show why a row gets a label.
+
+    The path to the label: each node's probability, and the features that moved it up (+) or down (-).
+    """
+    from ramify.cli.models import load_model, parse_label
+    from ramify.cli.rows import check_takes_text, one_row
+
+    if (data is None) == (text is None):
+        raise ValueError("explain takes one row: give --text, or a file with --row")
+    loaded = load_model(model)
+    if data is not None:
+        x = one_row(loaded, data, row, format)
+    else:
+        check_takes_text(loaded, "--text")
+        x = text
+    labels = [parse_label(loaded, given) for given in label or []]
+    if not labels:
+        labels = [found for found, _ in loaded.predict_one(x, top_k=top_k)]
+    explanations = [loaded.explain(x, wanted, top=features) for wanted in labels]
+    if json:
+        output.print_json([explanation.to_dict() for explanation in explanations])
+        return
+    if not explanations:
+        print("no label is possible for this row")
+    console = output.console()
+    for explanation in explanations:
+        console.print(explanation)

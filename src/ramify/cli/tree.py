@@ -1,0 +1,76 @@
+"""`ramify tree`: the label tree of a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ramify.cli import output
+from ramify.cli.options import AsJson, ModelDirectory, examples
+
+EXAMPLES = examples(
+    "ramify tree --model model",
+    "ramify tree --model model --depth 3 --children 4",
+    "ramify tree --model model --out tree.txt --plot tree.png",
+)
+
+
+def tree(
+    model: ModelDirectory,
+    depth: Annotated[int, typer.Option(min=0, help="Levels shown.")] = 2,
+    children: Annotated[int, typer.Option(min=1, help="Children shown of a node.")] = 6,
+    number: Annotated[int, typer.Option("--tree", min=1, help="Which tree of an ensemble.")] = 1,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the tree as text, for `train --tree`.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw its shape as PNG or SVG.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Show the label tree of a model."""
+    from ramify.cli.models import LabelTitles, load_model
+
+    loaded = load_model(model)
+    if number > len(loaded.trees_):
+        raise ValueError(f"--tree {number}: the model has {output.count(len(loaded.trees_), 'tree')}")
+    label_tree = loaded.trees_[number - 1].tree
+    written = []
+    if out is not None:
+        from ramify.data.files import replaced_when_complete
+
+        with replaced_when_complete(out) as stream:
+            stream.write(label_tree.to_text().encode())
+        written.append(str(out))
+    if plot is not None:
+        from ramify.cli.plot import save_plot
+        from ramify.plots import tree_shape
+
+        save_plot(lambda path: tree_shape(label_tree, path), plot)
+        written.append(str(plot))
+    facts = _facts(label_tree)
+    if json:
+        output.print_json(facts | {"trees": len(loaded.trees_), "written": written})
+        return
+    print(
+        f"{output.count(facts['labels'], 'label')} below {output.count(facts['inner_nodes'], 'inner node')}, "
+        f"depth {facts['depth']} (mean {facts['mean_depth']:.2f}), {facts['mean_children']:.1f} children on average"
+    )
+    console = output.console()
+    for line in label_tree.render(LabelTitles(loaded), max_depth=depth, max_children=children).splitlines():
+        console.print(line, overflow="ellipsis", no_wrap=True, crop=True)
+    for path in written:
+        print(f"wrote {path}")
+
+
+def _facts(label_tree: Any) -> dict[str, Any]:
+    is_leaf = label_tree.label >= 0
+    inner = label_tree.n_children[~is_leaf]
+    return {
+        "labels": int(is_leaf.sum()),
+        "inner_nodes": len(inner),
+        "depth": label_tree.height,
+        "mean_depth": float(label_tree.depth[is_leaf].mean()),
+        "mean_children": float(inner.mean()) if len(inner) else 0.0,
+        "nodes_per_depth": label_tree.nodes_per_depth.tolist(),
+    }
