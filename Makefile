@@ -1,6 +1,12 @@
-# make demo   trains on ICD-10-CM, shows predictions and what to ask next
-# make test   lint-free? `make lint types`; this runs every test
-# Both make .venv, build the core and install first; nothing else is needed.
+# make demo      train on ICD-10-CM, measure, answer a few questions, and say how to ask more
+# make test      run every test
+# make lint      check style and the direction of imports
+# make types     check types
+# make sanitize  run the tests with the core under AddressSanitizer and UndefinedBehaviorSanitizer
+# make clean     remove what the others made
+#
+# Each makes .venv, builds the core and installs the package first. Needed: Python 3.10 or newer and a C++20 compiler.
+# Another Python:  make PYTHON=python3.12 demo
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -10,7 +16,7 @@ SOURCES := $(shell find core src -type f -not -name '*.pyc' 2>/dev/null) CMakeLi
 .PHONY: demo test build lint types sanitize clean help
 
 help:
-	@sed -n '1,3p' Makefile | sed 's/^# //'
+	@sed -n '/^#/!q; s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
 
 demo: build
 	$(BIN)/ramify demo
@@ -18,28 +24,36 @@ demo: build
 test: build
 	$(BIN)/python -m pytest
 
-lint: $(VENV)/tools
+lint: build
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	PYTHONPATH=src $(BIN)/lint-imports --no-cache --no-logo
 
 types: build
 	$(BIN)/mypy
 
 build: $(VENV)/installed
 
+# What a machine may lack, each with the words that help.
+NO_PYTHON   = ramify needs Python 3.10 or newer, and '$(PYTHON)' is not. Point at one:  make PYTHON=python3.12 demo
+NO_COMPILER = No C++ compiler found. Install one:  apt-get install g++  (Debian, Ubuntu),  dnf install gcc-c++  (Fedora),  xcode-select --install  (macOS)
+NO_HEADERS  = Python's header files are missing. Install them:  apt-get install python3-dev  (Debian, Ubuntu),  dnf install python3-devel  (Fedora)
+NO_VENV     = '$(PYTHON)' cannot make virtual environments. Install that part:  apt-get install python3-venv  (Debian, Ubuntu)
+
 $(VENV)/tools: pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
-	  { echo "ramify needs Python 3.10 or newer; point PYTHON at one: make PYTHON=python3.11 demo"; exit 1; }
-	@$${CXX:-c++} --version >/dev/null 2>&1 || \
-	  { echo "No C++ compiler found. Install one first:  apt-get install g++   (Debian, Ubuntu)   or   dnf install gcc-c++   (Fedora)   or   xcode-select --install   (macOS)"; exit 1; }
-	@$(PYTHON) -m venv $(VENV) || \
-	  { echo "Python cannot make virtual environments here. Install that part first:  apt-get install python3-venv"; exit 1; }
-	$(BIN)/python -m pip install -q --upgrade pip
-	$(BIN)/python -m pip install -q "scikit-build-core>=0.11" "nanobind>=2.9" "cmake>=3.22" ninja
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || { echo "$(NO_PYTHON)" >&2; exit 1; }
+	@$${CXX:-c++} --version >/dev/null 2>&1 || { echo "$(NO_COMPILER)" >&2; exit 1; }
+	@$(PYTHON) -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' || \
+	  { echo "$(NO_HEADERS)" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) >/dev/null 2>&1 || { echo "$(NO_VENV)" >&2; exit 1; }
+	@echo "Preparing $(VENV) …"
+	@$(BIN)/python -m pip install -q --upgrade pip
+	@$(BIN)/python -m pip install -q "scikit-build-core>=0.11" "nanobind>=2.9" "cmake>=3.22" ninja
 	@touch $@
 
 $(VENV)/installed: $(VENV)/tools $(SOURCES)
-	$(BIN)/python -m pip install -q --no-build-isolation ".[dev]"
+	@echo "Building the core and installing ramify, a minute or two …"
+	@$(BIN)/python -m pip install -q --no-build-isolation ".[dev]"
 	@touch $@
 
 # The core's tests under AddressSanitizer and UndefinedBehaviorSanitizer, in an environment of their own.

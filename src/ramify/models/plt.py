@@ -182,7 +182,7 @@ class PLTClassifier(ExtremeClassifier):
             if self.hash_bits is None:
                 blocks = trainer.train(solver, progress)
             else:
-                blocks = trainer.train_hashed(solver, self.hash_bits)
+                blocks = trainer.train_hashed(solver, self.hash_bits, progress)
         with phase("calibrating"):
             link = self._fit_link(trainer, solver)
         return TrainedTree(tree, blocks, link, data.X.shape[1], self.normalize, self.bias, self.is_multiclass_)
