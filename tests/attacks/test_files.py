@@ -211,9 +211,14 @@ def test_a_flipped_bit_that_the_checksum_vouches_for_raises_nothing_but_the_one_
         path.unlink()  # and not written to: the loaded model still reads it
         path.write_bytes(whole)
         (directory / "manifest.json").write_bytes(manifest)
-    for question in ({"top_k": 2}, {"threshold": 0.0}, {"labels": clf.classes_[:1].tolist()}):
+    for question in ({"top_k": 2}, {"threshold": 0.0}, {"threshold": np.full(3, 0.1)}):
         clf.predict_proba(rows, **question)
-    clf.predict_labels(rows)
+    try:
+        clf.predict_labels(rows)
+        clf.predict_proba(rows, labels=clf.classes_[:1])
+    except ValueError as error:  # a label's name is read when it is asked for
+        if "names in the file are damaged" not in str(error):
+            raise
 
 
 @pytest.mark.parametrize(

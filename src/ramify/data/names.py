@@ -45,7 +45,7 @@ class NameTable:
         if not 0 <= position < len(self):
             raise IndexError(f"name {position} of {len(self)}")
         start, stop = self.offsets[position], self.offsets[position + 1]
-        return self.text[start:stop].tobytes().decode("utf-8", _ERRORS)
+        return _decoded(self.text[start:stop].tobytes())
 
     def take(self, positions: Sequence[int] | NDArray[np.integer]) -> list[str]:
         return [self[int(position)] for position in positions]
@@ -53,6 +53,13 @@ class NameTable:
     def tolist(self) -> list[str]:
         if len(self) and not (self.text == _NEWLINE).any():  # one split is five times as fast as a slice for each name
             lines = np.insert(self.text, self.offsets[1:-1], _NEWLINE)
-            return lines.tobytes().decode("utf-8", _ERRORS).split("\n")
+            return _decoded(lines.tobytes()).split("\n")
         text, offsets = self.text.tobytes(), self.offsets.tolist()
-        return [text[a:b].decode("utf-8", _ERRORS) for a, b in itertools.pairwise(offsets)]
+        return [_decoded(text[a:b]) for a, b in itertools.pairwise(offsets)]
+
+
+def _decoded(text: bytes) -> str:
+    try:
+        return text.decode("utf-8", _ERRORS)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"names in the file are damaged, copy it again: {error}") from None

@@ -207,8 +207,10 @@ class PLTClassifier(ExtremeClassifier):
                 X, sparse.csr_array((np.ones(len(every_row), np.float32), every_row, indptr), shape=shape)
             )
         threads = self._n_threads()
+        # Of several trees' best k none may be left out for missing the threshold in its tree: its mean may reach it.
+        per_tree = 0.0 if query.top_k is not None and len(self.trees_) > 1 else query.threshold
         found = [
-            tree.search(X, top_k=query.top_k, threshold=query.threshold, beam=self.beam, n_threads=threads)
+            tree.search(X, top_k=query.top_k, threshold=per_tree, beam=self.beam, n_threads=threads)
             for tree in self.trees_
         ]
         if len(found) == 1:

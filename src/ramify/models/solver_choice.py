@@ -45,7 +45,7 @@ def choose_solver(
     solvers = [_core.SolverSettings(loss=loss, C=c, positive_weight=w, **settings) for c, w in pairs]
     if len(solvers) == 1:
         return solvers[0]
-    share = min(1.0, max(LEAST_SHARE, ENOUGH_WORK / trainer.total_work))
+    share = min(1.0, max(LEAST_SHARE, ENOUGH_WORK / max(trainer.total_work, 1)))
     held_out = [trainer.held_out(solver, share, MAX_ROWS) for solver in solvers]
     scores = [
         softmax.min(axis=1).sum() if is_multiclass else held_out_brier(positive, negative)
