@@ -111,9 +111,12 @@ inline vfloat logistic_step(vfloat y, vfloat score, vfloat dual, vfloat C, float
     const vfloat at_z = z - base - c * sigmoid(-z);
     const vint start_is_good = (at_zero * at_z > 0.0f) & (at_zero * z < 0.0f);
     z = start_is_good ? z : vfloat{};
-    for (int i = 0; i < 3; ++i) {
+    // Three steps do for rows of unit length; long rows at a high C need about log(c), and would overshoot with fewer.
+    for (int i = 0; i < 40; ++i) {
         const vfloat u = sigmoid(-z);
-        z = z - (z - base - c * u) / (1.0f + c * u * (1.0f - u));
+        const vfloat newton = (z - base - c * u) / (1.0f + c * u * (1.0f - u));
+        z = z - newton;
+        if (i >= 2 && !any(absolute(newton) > 0.02f)) break;
     }
     new_dual = dual + eta * (sigmoid(-z) - dual);
     return (new_dual - dual) * C;

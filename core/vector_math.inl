@@ -36,7 +36,7 @@ static inline vfloat signs(std::uint32_t bits) {
     return ((vint{} + (int)bits) & lane) != 0 ? splat(1.0f) : splat(-1.0f);
 }
 
-/// exp within two units in the last place, clamped to the normal range.
+/// exp clamped to the normal range; the relative error is about 1e-7 near 0 and grows to 4e-6 at the ends.
 static inline vfloat exponential(vfloat x) {
     const float magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
     vfloat t = x * 1.44269504f;

@@ -1,0 +1,76 @@
+"""Probabilities of all nodes of a label tree by enumeration, in float64 (online-plt, equation 2)."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit
+
+
+def prepared(X, normalize, bias):
+    """Dense rows as the models see them: unit length, a bias feature at the end."""
+    X = np.asarray(X, dtype=np.float64)
+    if normalize:
+        length = np.sqrt((X**2).sum(axis=1, keepdims=True))
+        X = X / np.where(length > 0, length, 1.0)
+    return np.hstack([X, np.full((len(X), 1), bias)]) if bias else X
+
+
+def link_map(scores, logits, low, step):
+    """Piecewise linear through the knots; the outer pieces go on for ever."""
+    at = (scores - low) / step
+    knot = np.clip(np.floor(at), 0, len(logits) - 2).astype(int)
+    return logits[knot] + (at - knot) * (logits[knot + 1] - logits[knot])
+
+
+def conditionals(tree, nodes, x, link, is_multiclass):
+    """Of each node the probability that it is positive, given that its parent is; the root's is that of the gate."""
+    answer = np.zeros(tree.n_nodes)
+    answer[0] = 1.0
+    for node, (children, weights) in nodes.items():
+        is_gate = node == tree.n_nodes
+        level = 0 if is_gate else int(tree.depth[node]) + 1
+        scores = x @ weights
+        if len(link.logits):
+            row = link.logits[min(level, len(link.logits) - 1)].astype(np.float64)
+            scores = link_map(scores, row, link.low, link.step)
+        p = expit(scores)
+        if is_gate:
+            answer[0] = p[0] if len(p) else 0.0
+            continue
+        if is_multiclass:
+            p = p / p.sum()
+        if tree.n_children[node] == 1:
+            p = np.ones(1)
+        answer[tree.first_child[node] + children] = p
+    return answer
+
+
+def node_probabilities(tree, nodes, x, link, is_multiclass):
+    """Products of the conditional probabilities along the paths."""
+    probability = conditionals(tree, nodes, x, link, is_multiclass)
+    for node in range(1, tree.n_nodes):
+        probability[node] *= probability[tree.parent[node]]
+    return probability
+
+
+def label_probabilities(tree, nodes, x, link, is_multiclass):
+    probability = node_probabilities(tree, nodes, x, link, is_multiclass)
+    return np.where(tree.leaf_of >= 0, probability[tree.leaf_of], 0.0)
+
+
+def best(probabilities, top_k, thresholds):
+    """(label, probability) pairs in the order of answers: more probable first, then the lower label."""
+    wanted = [j for j, p in enumerate(probabilities) if p > 0 and p >= thresholds[j]]
+    wanted.sort(key=lambda j: (-probabilities[j], j))
+    return [(j, probabilities[j]) for j in wanted[:top_k]]
+
+
+def beam(tree, probability, width):
+    """Labels whose leaves are met when only the `width` most probable inner nodes of each level are opened."""
+    level, labels = [0], []
+    while level:
+        labels += [int(tree.label[node]) for node in level if tree.label[node] >= 0 and probability[node] > 0]
+        inner = [node for node in level if tree.label[node] < 0 and probability[node] > 0]
+        opened = sorted(inner, key=lambda node: (-probability[node], node))[:width]
+        level = [child for node in opened for child in tree.children(node)]
+    return sorted(labels)
