@@ -66,6 +66,8 @@ public:
             weight_ = view(*sample_weight);
             keep_.append(*sample_weight);
             if (weight_.size() + 1 != X.indptr.size()) throw nb::value_error("sample_weight and X differ in length");
+            for (float w : weight_)
+                if (!(w >= 0) || !std::isfinite(w)) throw nb::value_error("sample_weight must be finite and not negative");
         }
         std::vector<std::int32_t> leaf_of = tree_.leaf_of();
         for (std::int32_t j : view(y_indices))

@@ -22,7 +22,7 @@ namespace ramify {
 class HashedTrainer {
 public:
     HashedTrainer(const PreparedRows& X, const TreeView& tree, const NodeRows& rows, std::span<const float> row_weight, std::uint64_t seed)
-        : X_(X), rows_(rows), row_weight_(row_weight), seed_(seed) {
+        : X_(X), rows_(rows), row_weight_(row_weight), n_nodes_(tree.n_nodes()), seed_(seed) {
         for (int v = 0; v <= tree.n_nodes(); ++v)
             if (rows.n_rows(v) > 0) add_node(v, v == tree.n_nodes() ? 1 : tree.n_children[v]);
     }
@@ -38,7 +38,8 @@ public:
                 if (progress) ++progress->done;
             }
         for (const Node& node : nodes_)
-            for (std::size_t first = 0; first < node.child.size(); first += max_panel_columns) {
+            // A gate that never opened keeps its panel, without columns: see BlockTrainer.
+            for (std::size_t first = 0; first < std::max<std::size_t>(node.child.size(), node.node == n_nodes_); first += max_panel_columns) {
                 const std::size_t end = std::min(node.child.size(), first + max_panel_columns);
                 PanelRecord record{};
                 record.node = node.node;
@@ -106,9 +107,11 @@ private:
         for (std::int64_t e = first; e < first + n_rows; ++e) {
             const std::int32_t i = rows_.row[e];
             start.push_back(entries_.size());
-            for (int k = 0; k < X_.length(i); ++k) entries_.push_back({hashed.slot(X_.row(i)[k].feature), X_.row(i)[k].value});
-            length_.push_back(X_.length(i));
-            squared_norm_.push_back(X_.squared_norm[i]);
+            append_hashed(i, hashed);
+            length_.push_back(static_cast<int>(entries_.size() - start.back()));
+            float squared = 0;
+            for (std::size_t k = start.back(); k < entries_.size(); ++k) squared += entries_[k].value * entries_[k].value;
+            squared_norm_.push_back(squared);
             if (!row_weight_.empty()) weight_.push_back(row_weight_[i]);
         }
         row_.clear();
@@ -132,13 +135,32 @@ private:
         kernels().solve_tile(problem, solver);
     }
 
+    /// Features that share a slot are one feature in the hashed space: their values add up, and with them the row's length,
+    /// by which steps are measured. Counted apart they would make steps too long, and weights grow without end.
+    void append_hashed(std::int32_t i, const HashedTile& hashed) {
+        const std::size_t start = entries_.size();
+        if (place_.size() < hashed.n_slots) place_.resize(hashed.n_slots, 0);
+        for (int k = 0; k < X_.length(i); ++k) {
+            const std::uint32_t slot = hashed.slot(X_.row(i)[k].feature);
+            const std::size_t at = start + place_[slot];  // left by an earlier row, unless that entry has this slot
+            if (at < entries_.size() && entries_[at].feature == slot) {
+                entries_[at].value += X_.row(i)[k].value;
+            } else {
+                place_[slot] = static_cast<std::uint32_t>(entries_.size() - start);
+                entries_.push_back({slot, X_.row(i)[k].value});
+            }
+        }
+    }
+
     const PreparedRows& X_;
     const NodeRows& rows_;
     std::span<const float> row_weight_;
+    int n_nodes_;
     std::uint64_t seed_;
     std::vector<Node> nodes_;
     std::vector<Tile> tiles_;
     std::vector<Entry> entries_;
+    std::vector<std::uint32_t> place_;  ///< per slot: where in the row that slot was put last
     std::vector<const Entry*> row_;
     std::vector<int> length_;
     std::vector<float> squared_norm_, weight_;

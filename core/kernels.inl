@@ -239,10 +239,11 @@ void add_groups(const std::uint32_t* row, const float* value, int n_matches, con
 }
 
 void to_logits(float* sums, const float* scale, int n, LinkMap map) {
-    // Infinities of both signs, from features of absurd size, add up to NaN: no evidence either way, so score 0.
+    // Features of absurd size must not become infinite scores, which a softmax cannot compare; infinities of both signs
+    // add up to NaN: no evidence either way, so score 0.
     auto score = [&](int c) {
         const float s = sums[c] * scale[c];
-        return s == s ? s : 0.0f;
+        return s == s ? (s > 1e30f ? 1e30f : (s < -1e30f ? -1e30f : s)) : 0.0f;
     };
     if (map.n_knots == 0) {
         for (int c = 0; c < n; ++c) sums[c] = score(c);

@@ -7,15 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.special import log_softmax
 
 from ramify import _core
 from ramify.models.calibration import IDENTITY
 from ramify.models.trained_tree import TrainedTree
 from ramify.trees import LabelTree, one_level_tree
 from twins.blocks import thaw
+from twins.hashing import WORD, mix
 from twins.models import block_trainer, random_labels, random_rows, random_tree, solver_settings
 from twins.search import prepared
-from twins.solver import WORD, mix, solve
+from twins.solver import solve
 
 
 def labelled(answer):
@@ -84,7 +86,8 @@ def test_labels_given_twice_or_unsorted_count_once():
     X, tree = random_rows(rng, 3, 4), random_tree(rng, 4)
     tidy = block_trainer(X, sparse.csr_array(np.array([[1, 0, 1, 0], [0, 1, 0, 1], [0, 0, 0, 1]], np.float32)), tree)
     messy = _core.BlockTrainer(
-        X.indptr.astype(np.int64), X.indices, X.data, np.array([0, 3, 6, 8]), np.array([2, 0, 2, 3, 1, 1, 3, 3], np.int32),
+        X.indptr.astype(np.int64), X.indices, X.data,
+        np.array([0, 3, 6, 8]), np.array([2, 0, 2, 3, 1, 1, 3, 3], np.int32),
         tree.parent, tree.first_child, tree.n_children, tree.label, 4, None, _core.FeatureSettings(4, True, 0.5), 0, 1,
     )  # fmt: skip
     one, other = tidy.train(solver_settings()), messy.train(solver_settings())
@@ -106,7 +109,9 @@ def test_held_out_scores_are_those_of_a_model_without_the_rows(loss, is_weighted
     weight = rng.uniform(0.5, 2, n).astype(np.float32) if is_weighted else None
     tree = one_level_tree(None, Y)
     solver = solver_settings(loss=loss)
-    positive, negative = block_trainer(X, Y, tree, seed=seed, sample_weight=weight).held_out(solver, 1.0, 10**6)
+    positive, negative, softmax_loss = block_trainer(X, Y, tree, seed=seed, sample_weight=weight).held_out(
+        solver, 1.0, 10**6
+    )
     assert positive.shape == negative.shape == (2, 512)
     assert positive[0].sum() == negative[0].sum() == 0  # every row has a label: there is no gate
 
@@ -126,6 +131,10 @@ def test_held_out_scores_are_those_of_a_model_without_the_rows(loss, is_weighted
         # Bytes move a score by less than a bin or two: compare the two distributions.
         assert np.abs(np.cumsum(counts) - np.cumsum(expected)).mean() < 0.02 * counts.sum()
         assert np.isclose(centres @ counts, centres @ expected, atol=0.02 * counts.sum())
+    is_single = (Y.toarray()[out].sum(axis=1) == 1) & truth.any(axis=1)
+    for slope, loss_ in zip(_core.SOFTMAX_SLOPES, softmax_loss[1], strict=True):
+        log_likelihood = log_softmax(slope * scores, axis=1)[is_single][truth[is_single]]
+        assert np.isclose(loss_, -log_likelihood @ mass[is_single, 0], rtol=0.02)
 
 
 def test_scores_beyond_the_histogram_fall_into_its_outer_bins():
@@ -134,10 +143,16 @@ def test_scores_beyond_the_histogram_fall_into_its_outer_bins():
     trainer = block_trainer(X, Y, one_level_tree(None, Y), normalize=False, bias=0.0)
     solver = solver_settings(C=1e-3)
     assert (np.abs(thaw(trainer.train(solver), 1)[0][1]) > 0).all()
-    positive, negative = trainer.held_out(solver, 1.0, 10**6)
+    positive, negative, _ = trainer.held_out(solver, 1.0, 10**6)
     assert positive[1].sum() == negative[1].sum() > 0
     centre = _core.HISTOGRAM_LOW + _core.HISTOGRAM_WIDTH * (np.arange(512) + 0.5)
     assert positive[1] @ centre > 0 > negative[1] @ centre
+
+
+def held_out_mass(trainer, share, max_rows):
+    """Of each level, how many scores of held-out rows were counted."""
+    positive, negative, _ = trainer.held_out(solver_settings(), share, max_rows)
+    return (positive + negative).sum(axis=1)
 
 
 @pytest.mark.parametrize(("share", "max_rows"), [(1.0, 60), (0.2, 10**6), (0.0, 10**6), (1.0, 0)])
@@ -146,8 +161,8 @@ def test_a_sample_is_held_out_and_no_more(share, max_rows):
     X, Y = random_rows(rng, 500, 10), random_labels(rng, 500, 60, share=0.05)
     tree = LabelTree.from_nested([[list(range(10 * a, 10 * a + 10))] for a in range(6)])
     trainer = block_trainer(X, Y, tree)
-    whole = np.add(*trainer.held_out(solver_settings(), 1.0, 10**6)).sum(axis=1)
-    part = np.add(*trainer.held_out(solver_settings(), share, max_rows)).sum(axis=1)
+    whole = held_out_mass(trainer, 1.0, 10**6)
+    part = held_out_mass(trainer, share, max_rows)
     assert (part <= whole).all()
     if share == 0.0 or max_rows == 0:
         assert part.sum() == 0

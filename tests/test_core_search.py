@@ -100,7 +100,7 @@ def test_a_beam_as_wide_as_the_tree_is_exact(model, top_k):
     assert answer_rows(wide) == answer_rows(model.trained.search(model.X, top_k=top_k, threshold=0.0))
 
 
-@given(searches(coarse=False), st.integers(1, 4))
+@given(searches(coarse=False, is_multiclass=False), st.integers(1, 4))
 def test_a_narrow_beam_opens_the_most_probable_nodes_of_each_level(model, width):
     answer = model.trained.search(model.X, top_k=None, threshold=0.0, beam=width)
     for row, pairs in enumerate(answer_rows(answer)):

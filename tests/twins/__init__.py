@@ -1,1 +1,1 @@
-"""Plain Python twins of the compiled kernels: slow, in float64, written from the definitions and not from the C++ code."""
+"""Plain Python twins of the compiled kernels: slow, in float64, a number at a time."""

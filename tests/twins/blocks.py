@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from twins.hashing import WORD, mix
+
 PANEL_FIELDS = (
     "node",
     "first_column",
@@ -15,8 +17,9 @@ PANEL_FIELDS = (
     "index_begin",
     "key_begin",
 )
-BITMAP = -1
+BITMAP, HASHED = -1, -2
 GROUP = 8
+TILE_COLUMNS = 32
 PANEL_COLUMNS = 256
 DTYPES = {
     "panels": np.int64,
@@ -29,6 +32,7 @@ DTYPES = {
     "rank": np.uint32,
     "bucket": np.uint32,
     "key": np.uint32,
+    "table": np.float32,
 }
 
 
@@ -103,6 +107,8 @@ def thaw(arrays, n_features):
         panel = dict(zip(PANEL_FIELDS, record.tolist(), strict=True))
         columns = slice(panel["first_column"], panel["first_column"] + panel["n_columns"])
         weights = np.zeros((n_features, -(-panel["n_columns"] // GROUP) * GROUP))
+        if panel["bucket_bits"] == HASHED:
+            weights = _hashed_weights(arrays["table"], panel, n_features)
         for row, feature in enumerate(_features(arrays, panel, n_features)):
             begin, end = (int(arrays["row_group"][panel["first_row"] + row + step]) for step in (0, 1))
             for group in range(panel["first_group"] + begin, panel["first_group"] + end):
@@ -115,8 +121,27 @@ def thaw(arrays, n_features):
     return nodes
 
 
+def _hashed_weights(table, panel, n_features):
+    """What the shared table holds for every feature and column: a tile's columns stand side by side in a slot."""
+    tiles = []
+    for first in range(0, panel["n_columns"], TILE_COLUMNS):
+        stride = -(-min(TILE_COLUMNS, panel["n_columns"] - first) // GROUP) * GROUP
+        seed = mix(panel["node"] << 20 | panel["key_begin"] + first // TILE_COLUMNS)
+        slots = np.array([hashed_slot(feature, seed, len(table) // stride) for feature in range(n_features)])
+        tiles.append(table[slots[:, None] * stride + np.arange(stride)].astype(np.float64))
+    return np.hstack(tiles)
+
+
+def hashed_slot(feature, seed, n_slots):
+    z = (feature + seed) * 0xBF58476D1CE4E5B9 % WORD
+    z = (z ^ (z >> 32)) * 0x94D049BB133111EB % WORD
+    return ((z >> 32) * n_slots) >> 32
+
+
 def _features(arrays, panel, n_features):
     """The panel's features in order of row."""
+    if panel["bucket_bits"] == HASHED:
+        return []
     if panel["bucket_bits"] != BITMAP:
         return arrays["key"][panel["key_begin"] : panel["key_begin"] + panel["n_rows"]].tolist()
     words = arrays["bitmap"][panel["index_begin"] : panel["index_begin"] + (n_features + 63) // 64]

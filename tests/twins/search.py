@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 
 def prepared(X, normalize, bias):
@@ -34,11 +34,11 @@ def conditionals(tree, nodes, x, link, is_multiclass):
             row = link.logits[min(level, len(link.logits) - 1)].astype(np.float64)
             scores = link_map(scores, row, link.low, link.step)
         p = expit(scores)
+        if is_multiclass and not is_gate:  # exactly one comes true: chances in proportion to the odds
+            p = softmax(scores)
         if is_gate:
             answer[0] = p[0] if len(p) else 0.0
             continue
-        if is_multiclass:
-            p = p / p.sum()
         if tree.n_children[node] == 1:
             p = np.ones(1)
         answer[tree.first_child[node] + children] = p

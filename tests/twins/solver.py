@@ -9,16 +9,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
+from twins.hashing import WORD, mix
+
 LANES = 8  # columns that are shrunk and skipped together
 TILE = 32  # columns that share one order of rows
 LAST_STEP = 0.6
-WORD = 2**64
-
-
-def mix(z):
-    z = (z + 0x9E3779B97F4A7C15) * 0xBF58476D1CE4E5B9 % WORD
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % WORD
-    return z ^ (z >> 31)
 
 
 def tile_seed(seed, node, tile):
@@ -38,7 +33,7 @@ class SplitMix:
 
 
 def solve(X, Y, *, loss, C, positive_weight, max_epochs, eps, seed, node=0, row_weight=None):
-    """Weights (features x columns) for prepared dense rows X and 0/1 columns Y, in the order in which columns are solved."""
+    """Weights (features x columns) for prepared dense rows X and 0/1 columns Y, those in the order of solving."""
     weights = np.zeros((X.shape[1], Y.shape[1]))
     for tile in range(-(-Y.shape[1] // TILE)):
         columns = slice(TILE * tile, TILE * (tile + 1))
