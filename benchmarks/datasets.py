@@ -91,15 +91,33 @@ def parse(path: Path) -> dict[str, np.ndarray]:
     }
 
 
-def write(path: Path, X: sp.csr_matrix, Y: sp.csr_matrix) -> None:
-    """Write arrays as XMC text, so that generated sets go the same way as real ones."""
-    with path.open("w") as out:
+def arrays_of(X: sp.csr_matrix, Y: sp.csr_matrix) -> dict[str, np.ndarray]:
+    """What `parse` gives, from a set that is in memory already."""
+    return {
+        "shape": np.array([X.shape[0], X.shape[1], Y.shape[1]]),
+        "features": X.indices.astype(np.int32),
+        "values": X.data.astype(np.float32),
+        "feature_ends": X.indptr.astype(np.int32),
+        "labels": Y.indices.astype(np.int32),
+        "label_ends": Y.indptr.astype(np.int32),
+    }
+
+
+def write_text(folder: Path, split: str) -> None:
+    """Write a split as XMC text, for systems that read nothing else, unless that is done."""
+    path, partial = folder / f"{split}.txt", folder / f"{split}.partial"
+    if path.exists():
+        return
+    problem = load(folder, split)
+    X, Y = problem.X, problem.Y
+    with partial.open("w") as out:
         out.write(f"{X.shape[0]} {X.shape[1]} {Y.shape[1]}\n")
         for row in range(X.shape[0]):
             labels = Y.indices[Y.indptr[row] : Y.indptr[row + 1]]
             cells = slice(X.indptr[row], X.indptr[row + 1])
             pairs = zip(X.indices[cells].tolist(), X.data[cells].tolist(), strict=True)
             out.write(",".join(map(str, labels.tolist())) + " " + " ".join(f"{f}:{v:.6g}" for f, v in pairs) + "\n")
+    partial.rename(path)
 
 
 def load(folder: Path, split: str) -> Problem:

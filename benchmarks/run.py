@@ -78,6 +78,8 @@ def measure(run: Run, work: Path, timeout: float) -> list[dict[str, Any]]:
     model.mkdir()
     common = {"set": run.data.name, "system": run.system, "threads": run.threads, "when": time.strftime("%F %T")}
     common["load_average"] = os.getloadavg()[0]
+    if systems.module(run.system).READS_TEXT:
+        datasets.write_text(run.data, "train")
     trained = phase("train", run, run.train_parameters, model, work, timeout)
     rows = []
     for name in run.settings:

@@ -1,4 +1,4 @@
-"""Generated sets, from ramify's own generator, written as text like the real ones."""
+"""Generated sets, from ramify's own generator. A set's text is written only when a system asks for it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ import datasets
 SIZES: dict[str, dict[str, Any]] = {
     "synthetic-s": {"n_rows": 15_000, "n_labels": 4_000, "n_features": 5_000, "features_per_row": 198.0},
     "synthetic-m": {"n_rows": 200_000, "n_labels": 30_000, "n_features": 100_000, "features_per_row": 75.0},
+}
+# From a thousand labels to a million, all else alike: rows of one length, about five examples a label or more.
+SCALE = {f"scale-{n_labels}": n_labels for n_labels in (1_000, 10_000, 100_000, 1_000_000)}
+SIZES |= {
+    name: {"n_rows": max(50_000, n_labels), "n_labels": n_labels, "n_features": 100_000, "features_per_row": 60.0}
+    for name, n_labels in SCALE.items()
 }
 TEST_ROWS = 10_000
 
@@ -30,7 +36,6 @@ def prepare(name: str, cache: Path) -> Path:
     for split in datasets.SPLITS:
         size = SIZES[name] | ({"n_rows": TEST_ROWS} if split == "test" else {})
         made = make_multilabel(**size, split=split, random_state=0)
-        datasets.write(partial / f"{split}.txt", made.X, made.Y)
-        np.savez(partial / f"{split}.npz", **datasets.parse(partial / f"{split}.txt"))
+        np.savez(partial / f"{split}.npz", **datasets.arrays_of(made.X, made.Y))
     partial.rename(target)
     return target
