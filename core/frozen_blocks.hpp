@@ -290,15 +290,7 @@ private:
         float* value = scratch.matched_value.data();
         int n = 0;
         if (p.bucket_bits == bitmap_index) {
-            const std::uint64_t* bits = bitmap.data() + p.index_begin;
-            const std::uint32_t* ranks = rank.data() + p.index_begin;
-            for (const Entry& e : x) {  // no branch: a miss is overwritten by the next feature
-                const std::uint64_t word = bits[e.feature / 64];
-                const std::uint64_t bit = 1ull << (e.feature % 64);
-                row[n] = ranks[e.feature / 64] + static_cast<std::uint32_t>(std::popcount(word & (bit - 1)));
-                value[n] = e.value;
-                n += (word & bit) != 0;
-            }
+            n = kernels().match_bitmap(x.data(), static_cast<int>(x.size()), bitmap.data() + p.index_begin, rank.data() + p.index_begin, row, value);
         } else {
             const std::uint32_t* start = bucket.data() + p.index_begin;
             const std::uint32_t* keys = key.data() + p.key_begin;

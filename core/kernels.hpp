@@ -61,6 +61,8 @@ struct Kernels {
     const char* name;
     int lanes;  ///< a tile's stride is a multiple of this
     void (*solve_tile)(const TileProblem&, const SolverSettings&);
+    /// The rows of those features of x whose bit is set, with their values; returns how many. Room for n of each.
+    int (*match_bitmap)(const Entry* x, int n, const std::uint64_t* bitmap, const std::uint32_t* rank, std::uint32_t* row, float* value);
     /// sums[8 * group_id + c] += value * group_weight[8 * group + c] for the groups of each matched row.
     void (*add_groups)(const std::uint32_t* row, const float* value, int n_matches, const std::uint32_t* row_group,
                        const std::uint8_t* group_id, const std::int8_t* group_weight, float* sums);

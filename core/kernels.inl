@@ -212,27 +212,51 @@ void solve_tile(const TileProblem& p, const SolverSettings& settings) {
     }
 }
 
+int match_bitmap(const Entry* x, int n, const std::uint64_t* bitmap, const std::uint32_t* rank, std::uint32_t* row, float* value) {
+    int n_matches = 0;
+    for (int k = 0; k < n; ++k) {  // no branch: a miss is overwritten by the next feature
+        const std::uint32_t feature = x[k].feature;
+        const std::uint64_t word = bitmap[feature / 64], bit = 1ull << (feature % 64);
+        row[n_matches] = rank[feature / 64] + static_cast<std::uint32_t>(__builtin_popcountll(word & (bit - 1)));
+        value[n_matches] = x[k].value;
+        n_matches += (word & bit) != 0;
+    }
+    return n_matches;
+}
+
 using vfloat8 = float __attribute__((vector_size(32)));
-using vint8 = signed char __attribute__((vector_size(8)));
+using vbyte8 = signed char __attribute__((vector_size(8)));
+
+/// Eight weights of a frozen group as floats.
+inline vfloat8 load_weights(const std::int8_t* p) {
+#if defined(__AVX2__)
+    return (vfloat8)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+#else
+    vbyte8 w;
+    __builtin_memcpy(&w, p, sizeof w);
+    return __builtin_convertvector(w, vfloat8);
+#endif
+}
 
 void add_groups(const std::uint32_t* row, const float* value, int n_matches, const std::uint32_t* row_group,
                 const std::uint8_t* group_id, const std::int8_t* group_weight, float* sums) {
-    constexpr int ahead = 8;
+    constexpr int ahead = 8;  // rows are scattered: fetch where a row starts first, then what is there
+    for (int k = 0; k < n_matches && k < 2 * ahead; ++k) __builtin_prefetch(row_group + row[k]);
     for (int k = 0; k < n_matches; ++k) {
+        if (k + 2 * ahead < n_matches) __builtin_prefetch(row_group + row[k + 2 * ahead]);
         if (k + ahead < n_matches) {
             const std::uint32_t g = row_group[row[k + ahead]];
             __builtin_prefetch(group_weight + static_cast<std::size_t>(g) * group_columns);
+            __builtin_prefetch(group_weight + static_cast<std::size_t>(g) * group_columns + 64);
             __builtin_prefetch(group_id + g);
         }
         const vfloat8 v = vfloat8{} + value[k];
         const std::uint32_t end = row_group[row[k] + 1];
         for (std::uint32_t g = row_group[row[k]]; g < end; ++g) {
-            vint8 w;
-            __builtin_memcpy(&w, group_weight + static_cast<std::size_t>(g) * group_columns, sizeof w);
             float* target = sums + group_columns * group_id[g];
             vfloat8 s;
             __builtin_memcpy(&s, target, sizeof s);
-            s += v * __builtin_convertvector(w, vfloat8);
+            s += v * load_weights(group_weight + static_cast<std::size_t>(g) * group_columns);
             __builtin_memcpy(target, &s, sizeof s);
         }
     }
@@ -272,6 +296,6 @@ void to_probabilities(float* logits, int n) {
 
 }  // namespace
 
-const Kernels RAMIFY_KERNELS{RAMIFY_KERNELS_NAME, RAMIFY_LANES, solve_tile, add_groups, to_logits, to_probabilities};
+const Kernels RAMIFY_KERNELS{RAMIFY_KERNELS_NAME, RAMIFY_LANES, solve_tile, match_bitmap, add_groups, to_logits, to_probabilities};
 
 }  // namespace ramify
