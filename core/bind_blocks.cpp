@@ -154,6 +154,8 @@ public:
             if (link.shape(1) < 2 || !(link_step > 0) || !std::isfinite(link_step) || !std::isfinite(link_low))
                 throw nb::value_error("a link map needs at least two knots and a grid of finite numbers");
             model_.link = {link.data(), link.size()};
+            for (float logit : model_.link)
+                if (!std::isfinite(logit)) throw nb::value_error("a link map must be finite");
             model_.n_levels = static_cast<std::int64_t>(link.shape(0));
             model_.n_knots = static_cast<int>(link.shape(1));
             model_.link_low = link_low;

@@ -24,8 +24,11 @@ struct TreeView {
         std::int32_t largest = -1;
         for (std::int32_t j : label) largest = std::max(largest, j);
         std::vector<std::int32_t> leaf(static_cast<std::size_t>(largest) + 1, -1);
-        for (int v = 0; v < n_nodes(); ++v)
-            if (is_leaf(v)) leaf[label[v]] = v;
+        for (int v = 0; v < n_nodes(); ++v) {
+            if (!is_leaf(v)) continue;
+            if (leaf[label[v]] >= 0) throw std::invalid_argument("label tree: two leaves have label " + std::to_string(label[v]));
+            leaf[label[v]] = v;
+        }
         return leaf;
     }
 

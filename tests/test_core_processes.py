@@ -1,0 +1,185 @@
+"""Forks, threads, Ctrl-C and memory: what a long-running program does to a model."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from ramify import PLTClassifier
+from ramify.data.synthetic import make_multilabel
+from ramify.models.trained_tree import csr_parts
+from twins.models import random_model, random_rows, random_tree
+from twins.process import environment, run
+
+FORKING = """
+import os, sys, warnings
+import numpy as np
+from ramify import PLTClassifier
+from ramify.data.synthetic import make_multilabel
+
+data = make_multilabel(300, 40, 200, random_state=0)
+model = PLTClassifier(n_jobs=2, random_state=0, max_leaf=20).fit(data.X, data.Y)
+expected = model.predict_proba(data.X, top_k=5)
+for _ in range(3):
+    child = os.fork()
+    if child == 0:
+        same = np.array_equal(model.predict_proba(data.X, top_k=5).data, expected.data)
+        again = PLTClassifier(n_jobs=2, random_state=0, max_leaf=20).fit(data.X, data.Y)
+        same &= np.array_equal(again.predict_proba(data.X, top_k=5).data, expected.data)
+        os._exit(0 if same else 1)
+    _, status = os.waitpid(child, 0)
+    assert status == 0, status
+    assert np.array_equal(model.predict_proba(data.X, top_k=5).data, expected.data)
+print("done")
+"""
+
+
+def test_a_forked_process_predicts_and_trains():
+    assert run(FORKING, timeout=60).strip() == "done"
+
+
+def test_several_threads_ask_models_of_different_sizes_at_once():
+    """Scratch space is kept per thread and shared by all models that the thread asks."""
+    models, questions = [], []
+    for seed, (n_labels, n_features) in enumerate([(3, 4), (300, 50), (40, 9), (1, 2), (800, 20)]):
+        rng = np.random.default_rng(seed)
+        model = random_model(rng, random_tree(rng, n_labels), n_features=n_features, gate=bool(seed % 2)).trained
+        rows = random_rows(rng, 12, n_features)
+        models.append(model.core)
+        questions.append([csr_parts(rows[[row]])[1:] for row in range(12)])
+    expected = [[m.search_row(*q, 4, 0.0) for q in qs] for m, qs in zip(models, questions, strict=True)]
+    wrong, started = [], threading.Barrier(4)
+
+    def ask(seed):
+        rng = np.random.default_rng(seed)
+        started.wait()
+        for _ in range(3000):
+            which, row = int(rng.integers(len(models))), int(rng.integers(12))
+            labels, probabilities = models[which].search_row(*questions[which][row], 4, 0.0)
+            if not (
+                np.array_equal(labels, expected[which][row][0])
+                and np.array_equal(probabilities, expected[which][row][1])
+            ):
+                wrong.append((which, row))
+
+    threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_several_threads_ask_one_classifier_at_once_while_another_trains():
+    data = make_multilabel(400, 60, 200, random_state=1)
+    model = PLTClassifier(random_state=0, max_leaf=20, n_jobs=2).fit(data.X, data.Y)
+    expected = model.predict_proba(data.X, top_k=5)
+    wrong = []
+
+    def ask():
+        for _ in range(20):
+            answer = model.predict_proba(data.X, top_k=5)
+            if not (np.array_equal(answer.data, expected.data) and np.array_equal(answer.indices, expected.indices)):
+                wrong.append(answer)
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    other = PLTClassifier(random_state=0, max_leaf=20, n_jobs=2).fit(data.X, data.Y)
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert np.array_equal(other.predict_proba(data.X, top_k=5).data, expected.data)
+
+
+INTERRUPTED = """
+import sys, time
+import numpy as np
+from ramify import PLTClassifier
+from ramify.data.synthetic import make_multilabel
+
+small = make_multilabel(100, 10, 50, random_state=0)
+large = make_multilabel(3000, 500, 2000, random_state=0)
+settings = eval(sys.argv[1])
+model = PLTClassifier(random_state=0).fit(small.X, small.Y)
+before = model.predict_proba(small.X).toarray()
+model.set_params(max_epochs=2_000, eps=0.0, C=1.0, positive_weight=1.0, calibrate=False, **settings)
+print("training", flush=True)
+start = time.monotonic()
+try:
+    model.fit(large.X, large.Y)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    assert np.array_equal(model.predict_proba(small.X).toarray(), before)
+    print("unchanged", flush=True)
+    sys.exit(7)
+print("ended by itself after", time.monotonic() - start, flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "dict(n_jobs=1)",
+        "dict(n_jobs=2)",
+        "dict(n_jobs=2, tree='one_level')",
+        "dict(hash_bits=16)",
+        "dict(loss='logistic')",
+    ],
+)
+def test_an_interrupt_stops_training_and_leaves_the_model_as_it_was(settings):
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, settings],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout.readline() == "training\n"
+        time.sleep(1.0)
+        process.send_signal(signal.SIGINT)
+        start = time.monotonic()
+        out, error = process.communicate(timeout=60)
+        assert (process.returncode, out) == (7, "interrupted\nunchanged\n"), error
+        assert time.monotonic() - start < 20  # a second or two; a busy machine is no failure
+    finally:
+        process.kill()
+
+
+def resident():
+    """Bytes of this process in memory."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs Linux's /proc")
+def test_training_and_predicting_again_and_again_takes_no_more_memory():
+    data = make_multilabel(300, 100, 400, random_state=0)
+    row = data.X[[0]]
+
+    def once():
+        model = PLTClassifier(random_state=0, max_leaf=20, n_jobs=2).fit(data.X, data.Y)
+        model.predict_proba(data.X, top_k=5)
+        model.predict_proba(data.X, labels=[1, 2])
+        for _ in range(50):
+            model.predict_labels(row)
+        indices, values = csr_parts(row)[1:]
+        model.trees_[0].core.explain(indices, values, 3)
+        with pytest.raises(ValueError):
+            model.trees_[0].core.explain(indices, values, 1000)
+
+    for _ in range(10):
+        once()
+    before = resident()
+    for _ in range(40):
+        once()
+    # The arrays of one model are about 0.3 MB: a leak of them all would show as 12 MB.
+    assert resident() - before < 3_000_000
