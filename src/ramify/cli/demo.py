@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 KS, SHOWN = [1, 3, 5], 3
 EXAMPLES = examples("ramify demo", "ramify demo --model icd10 --threads 1")
-ASKED = ("acute chest pain", "nosebleed", "bitten by a dog", "type 2 diabetes with kidney disease")
+ASKED = ("acute chest pain", "kidney stone", "allergic to peanuts", "ruptured appendix")  # no text of the training set
 
 
 def demo(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from ramify.cli import output
 from ramify.cli.options import DataFormat
 from ramify.data import DataError, load_data, load_jsonl, read_names
 from ramify.data.files import iter_lines
@@ -41,9 +42,8 @@ class LabelledRows:
         counts = list(map(len, self.Y)) if isinstance(self.Y, list) else np.diff(self.Y.indptr).tolist()
         for row, number in enumerate(counts, start=1):
             if number != 1:
-                raise DataError(
-                    f"row {row} has {number} labels; --multiclass needs exactly one in each", self.path, hint="drop it"
-                )
+                message = f"row {row} has {output.count(number, 'label')}; --multiclass needs exactly one in each"
+                raise DataError(message, self.path, hint="leave --multiclass out, or drop such rows")
         return [labels[0] for labels in self.Y] if isinstance(self.Y, list) else self.Y.indices
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,34 +27,56 @@ def check_target(path: Path) -> None:
     if path.is_dir():
         if any(path.iterdir()) and not (path / MANIFEST).exists():
             raise DataError("the directory holds other things than a model", path, hint="choose an empty or new one")
-    elif path.exists():
+        place = path
+    elif os.path.lexists(path):
         raise DataError("a file is in the way of the model's directory", path, hint="choose another name")
+    else:
+        place = next(parent for parent in path.absolute().parents if parent.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        raise DataError(f"no permission to write to {place}", path, hint="choose another place for the model")
 
 
-def apply_names(model: Any, data: LabelledRows, label_file: Path | None, feature_file: Path | None) -> None:
-    """Give the model the names that came with the data or in files of their own."""
+@dataclass(frozen=True)
+class Names:
+    """Names for people, read and counted before the training, given to the model after it."""
+
+    labels: list[str] | dict[str, str] | None
+    features: list[str] | None
+    label_file: Path | None
+
+    def give_to(self, model: Any) -> None:
+        labels: Any = self.labels
+        if isinstance(labels, dict):
+            labels = {parse_label(model, label, self.label_file): name for label, name in labels.items()}
+        elif labels is not None and model.label_encoding_.kind != "indicator":
+            labels = {int(label): labels[int(label)] for label in model.classes_}
+        try:
+            model.set_names(labels=labels, features=self.features)
+        except ValueError as error:
+            raise DataError(str(error), self.label_file) from None
+
+
+def read_names_for(data: LabelledRows, label_file: Path | None, feature_file: Path | None) -> Names:
+    """The names that came with the data or in files of their own, if they fit the data."""
     labels: Any = data.label_names if label_file is None else read_label_names(label_file)
     features = data.feature_names if feature_file is None else read_names(feature_file)
-    if isinstance(labels, dict):
-        labels = {parse_label(model, label, label_file): name for label, name in labels.items()}
-    elif labels is not None and model.label_encoding_.kind != "indicator":
-        labels = _names_of_classes(model, labels, label_file or data.path)
-    if features is not None and hasattr(model, "vectorizer_"):
+    is_text = isinstance(data.X, list)
+    if isinstance(labels, list) and is_text:
+        raise DataError("the labels are words, so each line needs one", label_file, hint="write lines label<tab>name")
+    if isinstance(labels, list) and len(labels) != data.Y.shape[1]:
+        message = f"there are {len(labels)} names for {data.Y.shape[1]} labels"
+        raise DataError(message, label_file, hint="name each label column, a line each")
+    if isinstance(labels, dict) and not is_text:
+        strange = next((label for label in labels if not label.isdigit()), None)
+        if strange is not None:
+            raise DataError(f"the labels of the data are numbers, not {strange!r}", label_file)
+    if features is not None and is_text:
         hint = "leave --feature-names out"
         raise DataError("the features of texts have names already, their words", feature_file, hint=hint)
-    try:
-        model.set_names(labels=labels, features=features)
-    except ValueError as error:
-        raise DataError(str(error), label_file or feature_file or data.path) from None
-
-
-def _names_of_classes(model: Any, names: list[str], path: Path) -> dict[Any, str]:
-    classes = model.classes_
-    if classes.dtype.kind not in "iu":
-        raise DataError("the labels are words, so each line needs one", path, hint="write lines label<tab>name")
-    if len(names) <= int(classes.max()):
-        raise DataError(f"there are {len(names)} names, but the data have the label {classes.max()}", path)
-    return {int(label): names[int(label)] for label in classes}
+    if features is not None and len(features) != data.X.shape[1]:
+        message = f"there are {len(features)} names for {data.X.shape[1]} features"
+        raise DataError(message, feature_file, hint="name each feature column, a line each")
+    return Names(labels, features, label_file)
 
 
 def parse_label(model: Any, text: str, path: Path | None = None) -> Any:

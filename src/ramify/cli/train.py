@@ -67,7 +67,7 @@ def train(
     from ramify import progress
     from ramify.cli.evaluation import evaluate_model, print_report
     from ramify.cli.labelled import read_for, read_labelled
-    from ramify.cli.models import apply_names, check_target
+    from ramify.cli.models import check_target, read_names_for
     from ramify.models.plt import PLTClassifier
 
     check_target(model)
@@ -87,10 +87,11 @@ def train(
     with progress.shown(output.is_watched()) as phases:
         with progress.phase(f"reading {data.name}"):
             rows = interruptible(lambda: read_labelled(data, format, threads=n_jobs(threads)))
+        names = read_names_for(rows, label_names, feature_names)
         start = time.perf_counter()
         interruptible(lambda: classifier.fit(rows.X, rows.classes() if multiclass else rows.Y))
         took = time.perf_counter() - start
-        apply_names(classifier, rows, label_names, feature_names)
+        names.give_to(classifier)
         with progress.phase("saving"):
             save_without_machine(classifier, model)
         report: dict[str, Any] | None = None
