@@ -44,6 +44,8 @@ struct TileProblem {
     int first_epoch = 0;            ///< a problem may be solved some epochs at a time, on the same arrays
     int end_epoch = 0;
     std::uint64_t seed = 0;
+    bool (*should_stop)(void*) = nullptr;  ///< asked every few thousand rows, if there is one; the answer is then worthless
+    void* watch = nullptr;                 ///< its argument
 };
 
 /// Eight neighbouring columns of a frozen panel; see frozen_blocks.hpp.

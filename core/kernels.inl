@@ -149,6 +149,7 @@ void solve_groups(const TileProblem& p, const SolverSettings& settings) {
         const float eta = epoch == settings.max_epochs - 1 ? settings.last_step : 1.0f;
         bool moved = false;
         for (int k = 0; k < p.n_rows; ++k) {
+            if (k % 4096 == 0 && p.should_stop && p.should_stop(p.watch)) return;
             const int r = p.order[k];
             if (k + 1 < p.n_rows) {
                 const int next = p.order[k + 1];

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <exception>
 #include <mutex>
@@ -15,6 +16,32 @@ namespace ramify {
 
 /// Called now and then by the thread that called into the core; throws to stop the work (Ctrl-C). May be null.
 inline void (*poll_interrupt)() = nullptr;
+
+/// Lets work that takes long notice an interrupt half-way: the calling thread polls for one, the others are told.
+class Watch {
+public:
+    Watch() : caller_(std::this_thread::get_id()), last_poll_(clock::now()) {}
+
+    void stop() { is_stopped_ = true; }
+
+    /// Whether to give up. On the calling thread it throws what the poll throws.
+    bool should_stop() {
+        if (is_stopped_.load(std::memory_order_relaxed)) return true;
+        if (poll_interrupt && std::this_thread::get_id() == caller_ && clock::now() - last_poll_ > interval) {
+            last_poll_ = clock::now();
+            poll_interrupt();
+        }
+        return false;
+    }
+
+    static constexpr std::chrono::milliseconds interval{50};
+
+private:
+    using clock = std::chrono::steady_clock;
+    std::atomic<bool> is_stopped_{false};
+    const std::thread::id caller_;
+    clock::time_point last_poll_;
+};
 
 /// Counts finished work, so that another thread can draw a progress bar.
 struct Progress {
@@ -32,37 +59,56 @@ inline int usable_threads(int n_threads, std::size_t n_tasks = max_threads) {
 
 /// Runs work(task, worker) for every task below n_tasks, worker being a number below usable_threads(n_threads, n_tasks).
 /// Tasks are handed out in order, one at a time; the first exception stops the rest and is rethrown here.
+/// Work whose tasks take long asks the watch, if there is one, whether to give up.
 template <class Work>
-void parallel_for(std::size_t n_tasks, int n_threads, Work&& work) {
+void parallel_for(std::size_t n_tasks, int n_threads, Work&& work, Watch* watch = nullptr) {
     n_threads = usable_threads(n_threads, n_tasks);
+    Watch own;
+    if (!watch) watch = &own;
     std::atomic<std::size_t> next{0};
     std::exception_ptr failure;
-    std::mutex failure_mutex;
+    std::mutex mutex;
+    std::condition_variable finished;
+    int n_running = 0;
 
-    auto run = [&](int worker) {
-        using clock = std::chrono::steady_clock;
-        auto last_poll = clock::now();
+    auto guarded = [&](auto&& body) {
         try {
-            for (std::size_t task; (task = next.fetch_add(1)) < n_tasks;) {
-                work(task, worker);
-                if (worker == 0 && poll_interrupt && clock::now() - last_poll > std::chrono::milliseconds(50)) {
-                    poll_interrupt();
-                    last_poll = clock::now();
-                }
-            }
+            body();
         } catch (...) {
             next = n_tasks;
-            std::scoped_lock lock(failure_mutex);
+            watch->stop();
+            std::scoped_lock lock(mutex);
             if (!failure) failure = std::current_exception();
         }
     };
+    auto run = [&](int worker) {
+        guarded([&] {
+            for (std::size_t task; (task = next.fetch_add(1)) < n_tasks && !watch->should_stop();) work(task, worker);
+        });
+    };
+    auto run_other = [&](int worker) {
+        run(worker);
+        std::scoped_lock lock(mutex);
+        --n_running;
+        finished.notify_one();
+    };
     std::vector<std::jthread> others;
     try {
-        for (int worker = 1; worker < n_threads; ++worker) others.emplace_back(run, worker);
+        for (int worker = 1; worker < n_threads; ++worker) {
+            others.emplace_back(run_other, worker);
+            std::scoped_lock lock(mutex);
+            ++n_running;
+        }
     } catch (const std::system_error&) {
         // The system has no more threads to give: those that run do the work, and the answer is the same.
     }
     run(0);
+    for (std::unique_lock lock(mutex); n_running > 0;) {
+        finished.wait_for(lock, Watch::interval);
+        lock.unlock();
+        guarded([&] { watch->should_stop(); });
+        lock.lock();
+    }
     others.clear();  // joins
     if (failure) std::rethrow_exception(failure);
 }

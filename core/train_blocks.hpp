@@ -226,6 +226,8 @@ private:
         std::size_t total = 0;
         for (const Task& task : tasks) total += task.work;
         if (progress) progress->total = total;
+        Watch watch;
+        watch_ = &watch;
         auto run = [&](const Task& task, int n_threads, int worker) {
             prepare(task, scratch_[worker]);
             body(task, n_threads, worker);
@@ -235,7 +237,7 @@ private:
         std::size_t next = 0;
         while (n_threads_ > 1 && next < tasks.size() && tasks[next].work * n_threads_ * 2 > total && n_children(tasks[next].node) > max_tile_columns)
             run(tasks[next++], n_threads_, 0);
-        parallel_for(tasks.size() - next, n_threads_, [&](std::size_t t, int worker) { run(tasks[next + t], 1, worker); });
+        parallel_for(tasks.size() - next, n_threads_, [&](std::size_t t, int worker) { run(tasks[next + t], 1, worker); }, &watch);
     }
 
     /// Solves the tiles of a prepared problem and calls use(tile, stride, space) on each one's weights.
@@ -245,7 +247,7 @@ private:
         parallel_for(n_tiles(problem), n_threads, [&](std::size_t tile, int other) {
             TileScratch& space = scratch_[n_threads > 1 ? other : worker].tile;
             use(static_cast<int>(tile), solve(task, problem, static_cast<int>(tile), solver, space), space);
-        });
+        }, watch_);
     }
 
     std::uint64_t draw(int node, std::int32_t row) const { return mix(seed_ + 1000003ull * node + mix(row)); }
@@ -354,6 +356,8 @@ private:
         problem.order = space.order.data();
         problem.end_epoch = solver.max_epochs;
         problem.seed = mix(seed_ * 31 + mix(static_cast<std::uint64_t>(task.node) * 4096 + tile));
+        problem.should_stop = [](void* watch) { return static_cast<Watch*>(watch)->should_stop(); };
+        problem.watch = watch_;
         kernel.solve_tile(problem, solver);
         return stride;
     }
@@ -462,6 +466,7 @@ private:
     int n_threads_;
     std::vector<int> level_;
     std::vector<Scratch> scratch_;
+    Watch* watch_ = nullptr;  ///< of the call that runs
 };
 
 }  // namespace ramify

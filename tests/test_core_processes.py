@@ -149,7 +149,7 @@ def test_an_interrupt_stops_training_and_leaves_the_model_as_it_was(settings):
         start = time.monotonic()
         out, error = process.communicate(timeout=60)
         assert (process.returncode, out) == (7, "interrupted\nunchanged\n"), error
-        assert time.monotonic() - start < 20  # a second or two; a busy machine is no failure
+        assert time.monotonic() - start < 8  # well below a second; a busy machine is no failure
     finally:
         process.kill()
 
