@@ -175,6 +175,13 @@ def test_bad_questions_are_refused(on_texts, x, label, message):
         on_texts.explain(x, label)
 
 
+def test_a_single_label_that_every_row_has_is_explained_too():
+    clf = PLTClassifier(random_state=0).fit(["a", "b"], [["only"], ["only"]])
+    explanation = clf.explain("a")
+    assert explanation.probability == 1.0
+    assert explanation.path[0].labels == ["only"]
+
+
 def test_labels_below_a_node_are_those_whose_path_passes_it():
     tree = random_tree(None, np.arange(200), arity=3, max_leaf=4, random_state=5)
     paths = {label: set(tree.path(label).tolist()) for label in range(200)}

@@ -162,6 +162,8 @@ def node_examples(model: Any, tree: LabelTree, node: int, count: int = EXAMPLES)
 
 
 def _steps(model: Any, tree: LabelTree, raw: list[Any], column: int, top: int, terms: Mapping[int, str]) -> list[Step]:
+    if not raw:  # a tree of a single leaf without a gate: the label is always true
+        raw = [(0, 1.0, np.zeros(0, np.int32), np.zeros(0, np.float32))]
     steps, cumulative = [], 1.0
     for node, probability, features, added in raw:
         # The product is taken in float32, as the search does: the last step agrees with predict_proba to the bit.

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ramify.cli import output
-from ramify.cli.background import interruptible
 from ramify.cli.options import AsJson, Threads, examples, n_jobs
 from ramify.cli.predict import answer_lines, with_names
 
@@ -50,18 +49,18 @@ def demo(
     classifier = PLTClassifier(vectorizer=vectorizer, n_jobs=n_jobs(threads), random_state=0)
     with progress.shown(output.is_watched()) as phases:
         with progress.phase("reading ICD-10-CM"):
-            data = interruptible(load_icd10)
+            data = load_icd10()
         start = time.perf_counter()
-        interruptible(lambda: classifier.fit(data.train.texts, data.train.labels))
+        classifier.fit(data.train.texts, data.train.labels)
         took = time.perf_counter() - start
         classifier.set_names(labels=data.names)
         with progress.phase("saving"):
             save_without_machine(classifier, model)
         with progress.phase("asking about held-out terms"):
             held_out = LabelledRows(model, data.test.texts, data.test.labels)
-            report = interruptible(lambda: evaluate_model(classifier, held_out, ks=KS))
+            report = evaluate_model(classifier, held_out, ks=KS)
             only_codes = _threshold_of_codes(list(data.names), classifier)
-            found = interruptible(lambda: _codes_found(classifier, data.test, only_codes))
+            found = _codes_found(classifier, data.test, only_codes)
             answers = _answers(classifier, only_codes)
     tree_took = phases.seconds.get("building the tree", 0.0)
     facts = training_facts(classifier, len(data.train.texts), took, tree_took, model)

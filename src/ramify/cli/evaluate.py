@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from ramify.cli import output
-from ramify.cli.background import interruptible
 from ramify.cli.options import AsJson, DataFile, FormatOption, Ks, ModelDirectory, Threads, examples, n_jobs, parse_ks
 
 EXAMPLES = examples(
@@ -46,7 +45,7 @@ def evaluate(
             rows = read_for(loaded, data, format, n_jobs(threads))
             seen = None if train is None else read_for(loaded, train, None, n_jobs(threads))
         with progress.phase("evaluating"):
-            report = interruptible(lambda: evaluate_model(loaded, rows, ks=ks, depth=depth, train=seen))
+            report = evaluate_model(loaded, rows, ks=ks, depth=depth, train=seen)
     if json:
         output.print_json(report)
     else:

@@ -14,7 +14,6 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from ramify.cli import convert, demo, evaluate, explain, plot, predict, train, tree
-from ramify.cli.background import is_running
 from ramify.cli.output import print_error
 
 app = typer.Typer(
@@ -53,10 +52,7 @@ def common(
 
 def main() -> NoReturn:
     """Run the command of this process and end it."""
-    code = run(sys.argv[1:])
-    if is_running():  # the core computes on in a thread that nobody waits for: leave without it
-        os._exit(code)
-    sys.exit(code)
+    sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 
 from ramify.cli import output
-from ramify.cli.background import interruptible
 from ramify.cli.options import AsJson, ModelDirectory, RowFormatOption, Threads, examples, n_jobs
 
 EXAMPLES = examples(
@@ -68,7 +67,7 @@ def predict(
             write("row\tlabel\tprobability\tname\n")
         number = 0
         for chunk in chunks:
-            answers = interruptible(lambda rows=chunk.X: loaded.predict_labels(rows, top_k, threshold))  # type: ignore[misc]
+            answers = loaded.predict_labels(chunk.X, top_k, threshold)
             for position, answer in enumerate(answers):
                 number += 1
                 asked = None if chunk.texts is None else chunk.texts[position]

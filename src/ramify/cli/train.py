@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from ramify.cli import output
-from ramify.cli.background import interruptible
-from ramify.cli.options import AsJson, DataFile, DataFormat, FormatOption, Threads, examples, n_jobs
+from ramify.cli.options import AsJson, DataFile, FormatOption, Threads, examples, n_jobs
 
 EXAMPLES = examples(
     "ramify train train.txt --model model",
@@ -68,6 +67,7 @@ def train(
     from ramify.cli.evaluation import evaluate_model, print_report
     from ramify.cli.labelled import read_for, read_labelled
     from ramify.cli.models import check_target, read_names_for
+    from ramify.data.load import find_format
     from ramify.models.plt import PLTClassifier
 
     check_target(model)
@@ -84,12 +84,14 @@ def train(
         random_state=seed,
     )
     classifier._check_parameters()  # before a large file is read
+    if test is not None:
+        find_format(test)  # refuses a file that is not there
     with progress.shown(output.is_watched()) as phases:
         with progress.phase(f"reading {data.name}"):
-            rows = interruptible(lambda: read_labelled(data, format, threads=n_jobs(threads)))
+            rows = read_labelled(data, format, threads=n_jobs(threads))
         names = read_names_for(rows, label_names, feature_names)
         start = time.perf_counter()
-        interruptible(lambda: classifier.fit(rows.X, rows.classes() if multiclass else rows.Y))
+        classifier.fit(rows.X, rows.classes() if multiclass else rows.Y)
         took = time.perf_counter() - start
         names.give_to(classifier)
         with progress.phase("saving"):
@@ -97,8 +99,8 @@ def train(
         report: dict[str, Any] | None = None
         if test is not None:
             with progress.phase(f"evaluating on {test.name}"):
-                held_out = read_for(classifier, test, format if format != DataFormat.npz else None)
-                report = interruptible(lambda: evaluate_model(classifier, held_out, ks=[1, 3, 5]))
+                held_out = read_for(classifier, test, format)
+                report = evaluate_model(classifier, held_out, ks=[1, 3, 5])
     facts = training_facts(classifier, rows.n_rows, took, phases.seconds.get("building the tree", 0.0), model)
     if json:
         output.print_json(facts | ({} if report is None else {"test": report}))
