@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from ramify import _core
-from ramify.models.calibration import KNOTS, fit_link
+from ramify.models.calibration import fit_link, knot_shares
 
 # Pairs (C, positive_weight), the most usual first: it is kept where the held-out rows cannot tell them apart.
 # Where exactly one label is true, positives are few and weigh more.
@@ -58,9 +59,9 @@ def choose_solver(
 def held_out_brier(positive: NDArray[np.float64], negative: NDArray[np.float64]) -> float:
     """Sum of squared errors of the calibrated probabilities of held-out scores (levels x bins)."""
     link = fit_link(positive, negative)
-    scores = _core.HISTOGRAM_LOW + _core.HISTOGRAM_WIDTH * (np.arange(positive.shape[1]) + 0.5)
+    shares = knot_shares(np.arange(positive.shape[1]))
     total = 0.0
     for level, logits in enumerate(link.logits):
-        p = 1 / (1 + np.exp(-np.interp(scores, KNOTS, logits)))
+        p = expit(shares @ logits)
         total += float(positive[level] @ (1 - p) ** 2 + negative[level] @ p**2)
     return total
