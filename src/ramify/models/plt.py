@@ -12,16 +12,11 @@ from scipy import sparse
 from ramify import _core, trees
 from ramify.answers import keep_best
 from ramify.estimator import ExtremeClassifier, Query, TrainingData
-from ramify.models.calibration import IDENTITY, Link, fit_link, fit_softmax_link
 from ramify.models.solver_choice import choose_solver
 from ramify.models.trained_tree import TrainedTree, csr_parts
 from ramify.progress import phase
 from ramify.trees.label_tree import LabelTree
 from ramify.validation import check_choice, check_flag, check_integer, check_number
-
-# How much of each level's work is done again with rows held out, to fit the map from scores to probabilities,
-# and the most rows of a node that take part.
-CALIBRATION_SHARE, CALIBRATION_ROWS = 0.1, 16_384
 
 
 class PLTClassifier(ExtremeClassifier):
@@ -167,12 +162,13 @@ class PLTClassifier(ExtremeClassifier):
             data.n_threads,
         )
         with phase("choosing C"):
-            solver = choose_solver(
+            solver, link = choose_solver(
                 trainer,
                 is_multiclass=self.is_multiclass_,
                 loss=self.loss,
                 C=self.C,
                 positive_weight=self.positive_weight,
+                calibrate=self.calibrate,
                 max_epochs=self.max_epochs,
                 eps=self.eps,
                 prune=self.prune,
@@ -183,15 +179,7 @@ class PLTClassifier(ExtremeClassifier):
                 blocks = trainer.train(solver, progress)
             else:
                 blocks = trainer.train_hashed(solver, self.hash_bits, progress)
-        with phase("calibrating"):
-            link = self._fit_link(trainer, solver)
         return TrainedTree(tree, blocks, link, data.X.shape[1], self.normalize, self.bias, self.is_multiclass_)
-
-    def _fit_link(self, trainer: _core.BlockTrainer, solver: _core.SolverSettings) -> Link:
-        if not self.calibrate:
-            return IDENTITY
-        positive, negative, softmax = trainer.held_out(solver, CALIBRATION_SHARE, CALIBRATION_ROWS)
-        return fit_softmax_link(softmax) if self.is_multiclass_ else fit_link(positive, negative)
 
     @property
     def tree_(self) -> LabelTree:

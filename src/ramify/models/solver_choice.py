@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from ramify import _core
-from ramify.models.calibration import fit_link, knot_shares
+from ramify.models.calibration import IDENTITY, Link, fit_link, fit_softmax_link, knot_shares
 
 # Pairs (C, positive_weight), the most usual first: it is kept where the held-out rows cannot tell them apart.
 # Where exactly one label is true, positives are few and weigh more.
@@ -22,7 +22,7 @@ MULTICLASS = {
     "logistic": [(10.0, 2.0), (3.0, 2.0), (1.0, 2.0)],
 }
 # A candidate is tried on this share of each level's work, more where the data are small; and on so many rows of a node.
-LEAST_SHARE, ENOUGH_WORK, MAX_ROWS = 0.03, 2e6, 8_192
+LEAST_SHARE, ENOUGH_WORK, MAX_ROWS = 0.05, 2e6, 12_288
 # How much better than the first a candidate must be: below that the sample cannot tell.
 MARGIN = 0.003
 
@@ -34,31 +34,36 @@ def choose_solver(
     loss: str,
     C: float | None,
     positive_weight: float | None,
+    calibrate: bool,
     **settings: Any,
-) -> _core.SolverSettings:
-    """Solver settings with C and positive_weight as given, or else those that serve held-out rows best.
+) -> tuple[_core.SolverSettings, Link]:
+    """Solver settings with C and positive_weight as given, or else those that serve held-out rows best, and their link.
 
-    Best is the least Brier score, or for multi-class the least log loss of the softmax."""
+    Best is the least Brier score, or for multi-class the least log loss of the softmax. If the second candidate is no
+    better than the first, the others, further along the same way, are not tried.
+    """
     usual = (MULTICLASS if is_multiclass else MULTILABEL)[loss]
     if C is not None:
         usual = usual[:1]
     pairs = dict.fromkeys((c if C is None else C, w if positive_weight is None else positive_weight) for c, w in usual)
     solvers = [_core.SolverSettings(loss=loss, C=c, positive_weight=w, **settings) for c, w in pairs]
-    if len(solvers) == 1:
-        return solvers[0]
+    if len(solvers) == 1 and not calibrate:
+        return solvers[0], IDENTITY
     share = min(1.0, max(LEAST_SHARE, ENOUGH_WORK / max(trainer.total_work, 1)))
-    held_out = [trainer.held_out(solver, share, MAX_ROWS) for solver in solvers]
-    scores = [
-        softmax.min(axis=1).sum() if is_multiclass else held_out_brier(positive, negative)
-        for positive, negative, softmax in held_out
-    ]
-    best = int(np.argmin(scores))
-    return solvers[best if scores[best] < (1 - MARGIN) * scores[0] else 0]
+    best, least, link = solvers[0], np.inf, IDENTITY
+    for k, solver in enumerate(solvers):
+        positive, negative, softmax = trainer.held_out(solver, share, MAX_ROWS)
+        new_link = fit_softmax_link(softmax) if is_multiclass else fit_link(positive, negative)
+        loss_here = softmax.min(axis=1).sum() if is_multiclass else held_out_brier(positive, negative, new_link)
+        if k == 0 or loss_here < least:
+            best, least, link = solver, loss_here * (1 - MARGIN if k == 0 else 1), new_link
+        elif k == 1:
+            break
+    return best, link if calibrate else IDENTITY
 
 
-def held_out_brier(positive: NDArray[np.float64], negative: NDArray[np.float64]) -> float:
+def held_out_brier(positive: NDArray[np.float64], negative: NDArray[np.float64], link: Link) -> float:
     """Sum of squared errors of the calibrated probabilities of held-out scores (levels x bins)."""
-    link = fit_link(positive, negative)
     shares = knot_shares(np.arange(positive.shape[1]))
     total = 0.0
     for level, logits in enumerate(link.logits):
