@@ -251,9 +251,8 @@ public:
             constexpr std::int64_t chunk = 128;
             const std::int64_t n = X.n_rows();
             const auto n_chunks = static_cast<std::size_t>((n + chunk - 1) / chunk);
-            std::vector<SearchScratch> scratch(usable_threads(n_threads, n_chunks));
-            parallel_for(n_chunks, n_threads, [&](std::size_t task, int worker) {
-                SearchScratch& s = scratch[worker];
+            parallel_for(n_chunks, n_threads, [&](std::size_t task, int) {
+                thread_local SearchScratch s;  // kept from call to call: it is as large as the tree
                 for (std::int64_t i = static_cast<std::int64_t>(task) * chunk; i < std::min(n, static_cast<std::int64_t>(task + 1) * chunk); ++i) {
                     prepare(X, i, s);
                     const std::int64_t a = label_indptr.data()[i], b = label_indptr.data()[i + 1];

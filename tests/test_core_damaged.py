@@ -94,7 +94,7 @@ def damages(draw, names):
         if kind in ("value", "values") and len(flat):
             for _ in range(1 if kind == "value" else 5):
                 place = rng.integers(len(flat))
-                if array.dtype.kind == "f":
+                if array.dtype.kind not in "iu":
                     flat[place] = rng.choice([np.nan, np.inf, -np.inf, 3e38, -3e38, 1e-45, 0.0])
                 elif rng.random() < 0.5:
                     flat[place] += array.dtype.type(rng.choice([1, 2]))  # off by a little is the harder case

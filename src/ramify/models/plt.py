@@ -222,10 +222,28 @@ class PLTClassifier(ExtremeClassifier):
             return self.trees_[0].core.search_row(
                 indices, values, self.n_labels_ if top_k is None else top_k, threshold
             )
+        if top_k is not None and self.beam is None:
+            return self._predict_row_by_many(indices, values, top_k, threshold)
         X = sparse.csr_array((values, indices, [0, len(indices)]), shape=(1, self.n_features_in_))
         answer = self._sparse_probabilities(X, Query(top_k, threshold))
         order = np.lexsort((answer.indices, -answer.data))
         return answer.indices[order], answer.data[order]
+
+    def _predict_row_by_many(
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int, threshold: float
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """The same answer as for a batch of one row, without building sparse arrays on the way."""
+        candidates = np.unique(
+            np.concatenate([tree.core.search_row(indices, values, top_k, 0.0)[0] for tree in self.trees_])
+        )
+        row, named = np.array([0, len(indices)]), np.array([0, len(candidates)])
+        total = sum(
+            tree.core.named(row, indices, values, named, candidates, 1).astype(np.float64) for tree in self.trees_
+        )
+        mean = np.asarray(total / len(self.trees_), dtype=np.float32)
+        best = np.argsort(-mean, kind="stable")[:top_k]
+        best = best[mean[best] >= np.float32(threshold)]
+        return candidates[best], mean[best]
 
     def _explain_row(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], column: int
