@@ -179,12 +179,32 @@ class PLTClassifier(ExtremeClassifier):
                 blocks = trainer.train(solver, progress)
             else:
                 blocks = trainer.train_hashed(solver, self.hash_bits, progress)
-        return TrainedTree(tree, blocks, link, data.X.shape[1], self.normalize, self.bias, self.is_multiclass_)
+        return TrainedTree(
+            tree=tree,
+            blocks=blocks,
+            link=link,
+            n_features=data.X.shape[1],
+            normalize=self.normalize,
+            bias=self.bias,
+            is_multiclass=self.is_multiclass_,
+            C=solver.C,
+            positive_weight=solver.positive_weight,
+        )
 
     @property
     def tree_(self) -> LabelTree:
         """The label tree, of an ensemble the first one."""
         return self.trees_[0].tree
+
+    @property
+    def C_(self) -> float:
+        """The cost of errors that was used: as given, or as chosen on held-out rows."""
+        return self.trees_[0].C
+
+    @property
+    def positive_weight_(self) -> float:
+        """The weight of positive examples that was used."""
+        return self.trees_[0].positive_weight
 
     def _sparse_probabilities(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
         if query.labels is not None:

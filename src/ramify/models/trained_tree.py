@@ -29,6 +29,8 @@ class TrainedTree:
     normalize: bool
     bias: float
     is_multiclass: bool
+    C: float = 1.0  # how it was trained, for the record
+    positive_weight: float = 1.0
 
     @cached_property
     def core(self) -> _core.LabelTreeModel:
@@ -89,6 +91,8 @@ class TrainedTree:
             "normalize": self.normalize,
             "bias": self.bias,
             "is_multiclass": self.is_multiclass,
+            "C": self.C,
+            "positive_weight": self.positive_weight,
         }
         arrays = {"parent": self.tree.parent, "label": self.tree.label, "link": self.link.logits, **self.blocks}
         return metadata, arrays
@@ -105,6 +109,8 @@ class TrainedTree:
             normalize=metadata["normalize"],
             bias=metadata["bias"],
             is_multiclass=metadata["is_multiclass"],
+            C=metadata["C"],
+            positive_weight=metadata["positive_weight"],
         )
 
 
