@@ -62,22 +62,19 @@ public:
         if (y_indptr.size() != x_indptr.size()) throw nb::value_error("X and Y differ in their number of rows");
         tree_ = tree_view(parent, first_child, n_children, label, n_labels);
         for (const Ints* a : {&parent, &first_child, &n_children, &label}) keep_.append(*a);
-        if (X.n_rows() >= std::numeric_limits<std::int32_t>::max()) throw nb::value_error("X has too many rows");
         if (sample_weight) {
-            if (sample_weight->size() + 1 != X.indptr.size()) throw nb::value_error("sample_weight and X differ in length");
-            for (float w : view(*sample_weight))
+            weight_ = view(*sample_weight);
+            keep_.append(*sample_weight);
+            if (weight_.size() + 1 != X.indptr.size()) throw nb::value_error("sample_weight and X differ in length");
+            for (float w : weight_)
                 if (!(w >= 0) || !std::isfinite(w)) throw nb::value_error("sample_weight must be finite and not negative");
         }
         std::vector<std::int32_t> leaf_of = tree_.leaf_of();
         for (std::int32_t j : view(y_indices))
             if (static_cast<std::size_t>(j) >= leaf_of.size() || leaf_of[j] < 0) throw nb::value_error(("label " + std::to_string(j) + " has no leaf in the tree").c_str());
         nb::gil_scoped_release release;
-        // Rows in a random order: the solver visits neighbours together, so they should be strangers.
-        const std::vector<std::int32_t> order = random_order(static_cast<std::int32_t>(X.n_rows()), seed);
-        for (std::int32_t i : order)
-            if (sample_weight) weight_.push_back(sample_weight->data()[i]);
-        rows_.emplace(X, features, order);
-        node_rows_.emplace(tree_, view(y_indptr), view(y_indices), leaf_of, order);
+        rows_.emplace(X, features);
+        node_rows_.emplace(tree_, view(y_indptr), view(y_indices), leaf_of);
         trainer_.emplace(*rows_, tree_, *node_rows_, weight_, n_features_, seed, n_threads);
     }
 
@@ -124,7 +121,7 @@ private:
     TreeView tree_;
     std::int64_t n_features_;
     std::uint64_t seed_;
-    std::vector<float> weight_;
+    std::span<const float> weight_;
     std::optional<PreparedRows> rows_;
     std::optional<NodeRows> node_rows_;
     std::optional<BlockTrainer> trainer_;

@@ -65,7 +65,7 @@ private:
         std::vector<std::uint32_t> positive;
         std::vector<float> dual;
         std::vector<std::uint8_t> active;
-        std::vector<int> order, chunk_order;
+        std::vector<int> order;
     };
 
     void add_node(int v, int n_children) {
@@ -79,7 +79,7 @@ private:
         for (std::size_t k = 0; k < node.child.size(); ++k) node.column_of_child[node.child[k]] = static_cast<std::int32_t>(k);
         const int n_columns = static_cast<int>(node.child.size());
         for (int from = 0; from < n_columns; from += max_tile_columns) {
-            Tile tile{nodes_.size(), from / max_tile_columns, std::min(max_tile_columns, n_columns - from), {}, {}, {}, {}, {}};
+            Tile tile{nodes_.size(), from / max_tile_columns, std::min(max_tile_columns, n_columns - from), {}, {}, {}, {}};
             for (std::int64_t e = first; e < end; ++e) {
                 std::uint32_t bits = 0;
                 for (std::int64_t q = rows_.positive_begin[e]; q < rows_.positive_begin[e + 1]; ++q) {
@@ -91,7 +91,6 @@ private:
             tile.dual.assign((end - first) * hashed_stride(tile.n_columns), 0.0f);
             tile.active.resize(end - first);
             tile.order.resize(end - first);
-            tile.chunk_order.resize((end - first) / chunk_rows + 2);
             tiles_.push_back(std::move(tile));
         }
         nodes_.push_back(std::move(node));
@@ -130,7 +129,6 @@ private:
         problem.dual = tile.dual.data();
         problem.active = tile.active.data();
         problem.order = tile.order.data();
-        problem.chunk_order = tile.chunk_order.data();
         problem.first_epoch = epoch;
         problem.end_epoch = epoch + 1;
         problem.seed = mix(seed_ * 31 + mix(static_cast<std::uint64_t>(node) * 4096 + tile.tile));

@@ -3,9 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
-#include <utility>
-#include <vector>
 
 namespace ramify {
 
@@ -13,15 +10,6 @@ inline std::uint64_t mix(std::uint64_t z) {
     z = (z + 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
     return z ^ (z >> 31);
-}
-
-/// 0 .. n - 1 in an order that depends on the seed alone.
-inline std::vector<std::int32_t> random_order(std::int32_t n, std::uint64_t seed) {
-    std::vector<std::int32_t> order(n);
-    std::iota(order.begin(), order.end(), 0);
-    for (std::int32_t k = n - 1; k > 0; --k)
-        std::swap(order[k], order[((mix(seed + static_cast<std::uint64_t>(k)) >> 32) * (static_cast<std::uint64_t>(k) + 1)) >> 32]);
-    return order;
 }
 
 /// The weights of one tile of one node for one feature, in a table that all nodes share: `stride` floats from here.

@@ -24,9 +24,6 @@ struct SolverSettings {
     float prune = 0.1f;       ///< weights of at most this size are dropped
 };
 
-/// Rows that are visited together; see shuffle_in_chunks.
-inline constexpr int chunk_rows = 4;
-
 /// The widest tile: siblings solved together, so that their weights and accumulators stay close.
 inline constexpr int max_tile_columns = 32;
 
@@ -44,7 +41,6 @@ struct TileProblem {
     float* dual;                    ///< [n_rows][stride], zero on entry
     std::uint8_t* active;           ///< scratch, n_rows: the groups of columns that are not shrunk away
     int* order;                     ///< scratch, n_rows
-    int* chunk_order;               ///< scratch, n_rows / chunk_rows + 2
     int first_epoch = 0;            ///< a problem may be solved some epochs at a time, on the same arrays
     int end_epoch = 0;
     std::uint64_t seed = 0;

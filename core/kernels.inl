@@ -93,29 +93,6 @@ struct MaskedTable {
     constexpr MaskedTable() : dot{}, add{} { fill(); }
 };
 
-/// The order of rows for an epoch. A fixed order converges badly, and a random one waits for memory at every row. So chunks of
-/// neighbouring rows are shuffled, and the rows of each chunk; chunks begin elsewhere in every epoch.
-inline void shuffle_in_chunks(int* order, int* chunk_order, int n, Random& random) {
-    auto shuffle = [&](int* values, int count) {
-        for (int k = count - 1; k > 0; --k) {
-            const int j = static_cast<int>(random.below(static_cast<std::uint32_t>(k + 1)));
-            const int held = values[k];
-            values[k] = values[j];
-            values[j] = held;
-        }
-    };
-    const int offset = static_cast<int>(random.below(chunk_rows));
-    const int n_chunks = (n + offset + chunk_rows - 1) / chunk_rows;
-    for (int c = 0; c < n_chunks; ++c) chunk_order[c] = c;
-    shuffle(chunk_order, n_chunks);
-    int at = 0;
-    for (int c = 0; c < n_chunks; ++c) {
-        const int first = chunk_order[c] * chunk_rows - offset, from = at;
-        for (int r = first < 0 ? 0 : first; r < first + chunk_rows && r < n; ++r) order[at++] = r;
-        shuffle(order + from, at - from);
-    }
-}
-
 /// One group's dual step. Squared hinge has it in closed form; `kept` tells whether the row can still move.
 inline vfloat hinge_step(vfloat y, vfloat score, vfloat dual, vfloat half_inverse_C, float squared_norm, float eta,
                          vfloat& new_dual, bool& kept) {
@@ -152,14 +129,23 @@ void solve_groups(const TileProblem& p, const SolverSettings& settings) {
     static constexpr MaskedTable<Groups> table;
     Random random{p.seed + static_cast<std::uint64_t>(p.first_epoch)};
     if (p.first_epoch == 0)
-        for (int r = 0; r < p.n_rows; ++r) p.active[r] = all_groups;
+        for (int r = 0; r < p.n_rows; ++r) {
+            p.active[r] = all_groups;
+            p.order[r] = r;
+        }
     const bool hinge = settings.loss == Loss::squared_hinge;
     const vfloat eps = splat(settings.eps);
     vfloat score[Groups], step[Groups];
     for (int t = 0; t < Groups; ++t) score[t] = step[t] = vfloat{};
 
     for (int epoch = p.first_epoch; epoch < p.end_epoch; ++epoch) {
-        shuffle_in_chunks(p.order, p.chunk_order, p.n_rows, random);
+        // A fixed order is faster and converges badly: rows are reshuffled for every epoch.
+        for (int k = p.n_rows - 1; k > 0; --k) {
+            const int j = static_cast<int>(random.below(static_cast<std::uint32_t>(k + 1)));
+            const int held = p.order[k];
+            p.order[k] = p.order[j];
+            p.order[j] = held;
+        }
         const float eta = epoch == settings.max_epochs - 1 ? settings.last_step : 1.0f;
         bool moved = false;
         for (int k = 0; k < p.n_rows; ++k) {

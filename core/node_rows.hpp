@@ -20,19 +20,17 @@ struct NodeRows {
     std::vector<std::int64_t> positive_begin;  ///< per entry, one more at the end
     std::vector<std::int32_t> positive;        ///< position among the node's children
 
-    /// Y's rows are y_indices[y_indptr[i] .. y_indptr[i + 1]]; leaf_of maps a label to its leaf, -1 for none. Rows are known by
-    /// their place in `order`, as in PreparedRows.
+    /// Y's rows are y_indices[y_indptr[i] .. y_indptr[i + 1]]; leaf_of maps a label to its leaf, -1 for none.
     NodeRows(const TreeView& tree, std::span<const std::int64_t> y_indptr, std::span<const std::int32_t> y_indices,
-             std::span<const std::int32_t> leaf_of, std::span<const std::int32_t> order) {
+             std::span<const std::int32_t> leaf_of) {
         const int n_nodes = tree.n_nodes();
-        const auto n_rows = static_cast<std::int64_t>(order.size());
-        auto labels = [&](std::int64_t i) { return y_indices.subspan(y_indptr[order[i]], y_indptr[order[i] + 1] - y_indptr[order[i]]); };
+        const std::int64_t n_rows = static_cast<std::int64_t>(y_indptr.size()) - 1;
         std::vector<std::int32_t> marked_by(n_nodes, -1), visited;
         // All nodes but the root that are positive for a row, sorted, so that siblings stand together.
         auto positive_nodes = [&](std::int64_t i) {
             visited.clear();
-            for (std::int32_t j : labels(i))
-                for (std::int32_t v = leaf_of[j]; v > 0 && marked_by[v] != i; v = tree.parent[v]) {
+            for (std::int64_t q = y_indptr[i]; q < y_indptr[i + 1]; ++q)
+                for (std::int32_t v = leaf_of[y_indices[q]]; v > 0 && marked_by[v] != i; v = tree.parent[v]) {
                     marked_by[v] = static_cast<std::int32_t>(i);
                     visited.push_back(v);
                 }
@@ -54,7 +52,7 @@ struct NodeRows {
             n_positives[v + 1] += n_positives[v];
         }
         std::int64_t n_labelled = 0;
-        for (std::int64_t i = 0; i < n_rows; ++i) n_labelled += !labels(i).empty();
+        for (std::int64_t i = 0; i < n_rows; ++i) n_labelled += y_indptr[i + 1] > y_indptr[i];
         const bool has_gate = n_labelled < n_rows;
         n_entries.push_back(n_entries.back() + (has_gate ? n_rows : 0));
         n_positives.push_back(n_positives.back() + (has_gate ? n_labelled : 0));
@@ -79,7 +77,7 @@ struct NodeRows {
             if (has_gate) {
                 row[n_entries[n_nodes]] = static_cast<std::int32_t>(i);
                 positive_begin[n_entries[n_nodes]++] = n_positives[n_nodes];
-                if (!labels(i).empty()) positive[n_positives[n_nodes]++] = 0;
+                if (y_indptr[i + 1] > y_indptr[i]) positive[n_positives[n_nodes]++] = 0;
             }
         }
     }

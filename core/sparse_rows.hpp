@@ -42,18 +42,18 @@ struct FeatureSettings {
     }
 };
 
-/// All rows of X in the given order, prepared once before training.
+/// All rows of X, prepared once before training.
 struct PreparedRows {
     std::vector<std::int64_t> begin{0};
     std::vector<Entry> entries;
     std::vector<float> squared_norm;
 
-    PreparedRows(const CsrView& X, const FeatureSettings& features, std::span<const std::int32_t> order) {
-        const auto n = static_cast<std::int64_t>(order.size());
+    PreparedRows(const CsrView& X, const FeatureSettings& features) {
+        const std::int64_t n = X.n_rows();
         begin.reserve(n + 1);
         squared_norm.reserve(n);
         entries.reserve(X.indices.size() + (features.bias != 0.0f ? n : 0));
-        for (std::int32_t i : order) {
+        for (std::int64_t i = 0; i < n; ++i) {
             const auto from = static_cast<std::size_t>(X.indptr[i]), length = static_cast<std::size_t>(X.indptr[i + 1]) - from;
             features.append(X.indices.subspan(from, length), X.data.subspan(from, length), entries);
             float squared = 0;

@@ -165,7 +165,7 @@ private:
         FloatBuffer weights, dual;
         std::vector<std::uint32_t> positive;
         std::vector<std::uint8_t> active;
-        std::vector<int> order, chunk_order;
+        std::vector<int> order;
     };
 
     struct Scratch {
@@ -341,7 +341,6 @@ private:
         for (int r = 0; r < n_rows; ++r) space.positive[r] = positive_bits(p, p.entry[r], tile * max_tile_columns, n_columns);
         space.active.resize(n_rows);
         space.order.resize(n_rows);
-        space.chunk_order.resize(n_rows / chunk_rows + 2);
         TileProblem problem{};
         problem.n_rows = n_rows;
         problem.n_columns = n_columns;
@@ -355,7 +354,6 @@ private:
         problem.dual = space.dual.zeroed(static_cast<std::size_t>(n_rows) * stride);
         problem.active = space.active.data();
         problem.order = space.order.data();
-        problem.chunk_order = space.chunk_order.data();
         problem.end_epoch = solver.max_epochs;
         problem.seed = mix(seed_ * 31 + mix(static_cast<std::uint64_t>(task.node) * 4096 + tile));
         problem.should_stop = [](void* watch) { return static_cast<Watch*>(watch)->should_stop(); };
