@@ -104,7 +104,9 @@ def test_a_beam_as_wide_as_the_tree_is_exact(model, top_k):
 def test_a_narrow_beam_opens_the_most_probable_nodes_of_each_level(model, width):
     answer = model.trained.search(model.X, top_k=None, threshold=0.0, beam=width)
     for row, pairs in enumerate(answer_rows(answer)):
-        assert sorted(label for label, _ in pairs) == beam(model.tree, model.expected_nodes[row], width)
+        # A product too small for a float is 0 in the core, and no answer.
+        expected = beam(model.tree, np.where(model.expected_nodes[row] > 1e-30, model.expected_nodes[row], 0), width)
+        assert sorted(label for label, p in pairs if p > 1e-30) == expected
         assert all(p == model.all[row, label] for label, p in pairs)
 
 
