@@ -264,22 +264,19 @@ void add_groups(const std::uint32_t* row, const float* value, int n_matches, con
 }
 
 void to_logits(float* sums, const float* scale, int n, LinkMap map) {
-    // Features of absurd size must not become infinite scores, which a softmax cannot compare; infinities of both signs
-    // add up to NaN: no evidence either way, so score 0.
-    auto score = [&](int c) {
-        const float s = sums[c] * scale[c];
-        return s == s ? (s > 1e30f ? 1e30f : (s < -1e30f ? -1e30f : s)) : 0.0f;
-    };
+    // Features of absurd size must not become infinite logits, which a softmax cannot compare; infinities of both signs
+    // add up to NaN: no evidence either way, so logit 0.
+    auto finite = [](float logit) { return logit == logit ? (logit > 1e30f ? 1e30f : (logit < -1e30f ? -1e30f : logit)) : 0.0f; };
     if (map.n_knots == 0) {
-        for (int c = 0; c < n; ++c) sums[c] = score(c);
+        for (int c = 0; c < n; ++c) sums[c] = finite(sums[c] * scale[c]);
         return;
     }
     const float per_step = 1.0f / map.step;
     const int last = map.n_knots - 2;
     for (int c = 0; c < n; ++c) {
-        const float at = (score(c) - map.low) * per_step;
+        const float at = (sums[c] * scale[c] - map.low) * per_step;
         const int knot = static_cast<int>(at >= 0.0f ? (at < static_cast<float>(last) ? at : static_cast<float>(last)) : 0.0f);
-        sums[c] = map.logits[knot] + (at - static_cast<float>(knot)) * (map.logits[knot + 1] - map.logits[knot]);
+        sums[c] = finite(map.logits[knot] + (at - static_cast<float>(knot)) * (map.logits[knot + 1] - map.logits[knot]));
     }
 }
 

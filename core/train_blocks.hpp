@@ -212,7 +212,7 @@ private:
             if (taken[level] >= share * work_of_level[level] || rows_.n_rows(task.node) < 5) continue;
             taken[level] += static_cast<double>(task.work);
             task.held_out = true;
-            task.sample = std::min(1.0, static_cast<double>(max_rows) / static_cast<double>(rows_.n_rows(task.node)));
+            task.sample = std::min(1.0, static_cast<double>(std::max<std::int64_t>(max_rows, 0)) / static_cast<double>(rows_.n_rows(task.node)));
             task.work = static_cast<std::size_t>(static_cast<double>(task.work) * task.sample) + 1;
             sample.push_back(task);
         }
