@@ -66,11 +66,19 @@ def best(probabilities, top_k, thresholds):
 
 
 def beam(tree, probability, width):
-    """Labels whose leaves are met when only the `width` most probable inner nodes of each level are opened."""
+    """Labels whose leaves are met when only the `width` most probable inner nodes of each level are opened.
+
+    None where the last node opened and the first one left are so close that rounding decides between them.
+    """
     level, labels = [0], []
     while level:
         labels += [int(tree.label[node]) for node in level if tree.label[node] >= 0 and probability[node] > 0]
         inner = [node for node in level if tree.label[node] < 0 and probability[node] > 0]
-        opened = sorted(inner, key=lambda node: (-probability[node], node))[:width]
+        ranked = sorted(inner, key=lambda node: (-probability[node], node))
+        opened = ranked[:width]
+        if len(ranked) > width and np.isclose(
+            probability[ranked[width]], probability[ranked[width - 1]], rtol=1e-5, atol=0
+        ):
+            return None
         level = [child for node in opened for child in tree.children(node)]
     return sorted(labels)
