@@ -17,7 +17,7 @@ from twins.blocks import thaw
 from twins.hashing import WORD, mix
 from twins.models import block_trainer, random_labels, random_rows, random_tree, solver_settings
 from twins.search import prepared
-from twins.solver import solve, training_order
+from twins.solver import solve
 
 
 def labelled(answer):
@@ -94,19 +94,17 @@ def test_labels_given_twice_or_unsorted_count_once():
     assert all(np.array_equal(one[name], other[name]) for name in one)
 
 
-def held_out_rows(seed, node, n_rows):
-    """A fifth of a node's rows, drawn anew for each node, by their places in the order of training."""
-    is_out = np.zeros(n_rows, dtype=bool)
-    for place, row in enumerate(training_order(n_rows, seed)):
-        is_out[row] = mix((seed + 1000003 * node + mix(place)) % WORD) % 5 == 0
-    return is_out
+def held_out_rows(seed, node, rows):
+    """A fifth of a node's rows, drawn anew for each node."""
+    drawn = [mix((seed + 1000003 * node + mix(int(row))) % WORD) for row in rows]
+    return np.array([number % 5 == 0 for number in drawn])
 
 
 @pytest.mark.parametrize("is_weighted", [False, True])
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 def test_held_out_scores_are_those_of_a_model_without_the_rows(loss, is_weighted):
     rng = np.random.default_rng(4)
-    n, n_labels, seed = 200, 40, 11
+    n, n_labels, seed = 300, 40, 11
     X, Y = random_rows(rng, n, 12), random_labels(rng, n, n_labels, share=0.05)
     weight = rng.uniform(0.5, 2, n).astype(np.float32) if is_weighted else None
     tree = one_level_tree(None, Y)
@@ -117,14 +115,11 @@ def test_held_out_scores_are_those_of_a_model_without_the_rows(loss, is_weighted
     assert positive.shape == negative.shape == (2, 512)
     assert positive[0].sum() == negative[0].sum() == 0  # every row has a label: there is no gate
 
-    out = held_out_rows(seed, 0, n)
+    out = held_out_rows(seed, 0, range(n))
     assert 0.1 < out.mean() < 0.3
-    settings = {"loss": loss, "C": 1.0, "positive_weight": 1.0, "max_epochs": 5, "eps": 0.0}
-    frequency = Y[~out].sum(axis=0)
-    children = np.argsort(-frequency, kind="stable")[: np.count_nonzero(frequency)]
-    x = prepared(X.toarray(), True, 0.5)
-    weights = solve(x, Y.toarray()[:, children], seed=seed, row_weight=weight, reached=~out, **settings)
-    scores = x[out] @ weights
+    kept = block_trainer(X[~out], Y[~out], tree, seed=seed, sample_weight=None if weight is None else weight[~out])
+    children, weights = thaw(kept.train(solver), 13)[0]
+    scores = prepared(X.toarray(), True, 0.5)[out] @ weights
     truth = Y.toarray()[np.ix_(out, children)] > 0
     mass = np.broadcast_to((np.ones(n) if weight is None else weight)[out][:, None], truth.shape)
     centres = _core.HISTOGRAM_LOW + _core.HISTOGRAM_WIDTH * (np.arange(512) + 0.5)
@@ -133,13 +128,13 @@ def test_held_out_scores_are_those_of_a_model_without_the_rows(loss, is_weighted
         expected, _ = np.histogram(
             np.clip(scores[of_kind], -7.99, 7.99), bins=512, range=(-8, 8), weights=mass[of_kind]
         )
-        # A score may fall on the other side of a bin's edge: compare the two distributions.
-        assert np.abs(np.cumsum(counts) - np.cumsum(expected)).mean() < 1e-3 * counts.sum()
-        assert np.isclose(centres @ counts, centres @ expected, atol=1e-3 * counts.sum())
+        # Bytes move a score by less than a bin or two: compare the two distributions.
+        assert np.abs(np.cumsum(counts) - np.cumsum(expected)).mean() < 0.02 * counts.sum()
+        assert np.isclose(centres @ counts, centres @ expected, atol=0.02 * counts.sum())
     is_single = (Y.toarray()[out].sum(axis=1) == 1) & truth.any(axis=1)
     for slope, loss_ in zip(_core.SOFTMAX_SLOPES, softmax_loss[1], strict=True):
         log_likelihood = log_softmax(slope * scores, axis=1)[is_single][truth[is_single]]
-        assert np.isclose(loss_, -log_likelihood @ mass[is_single, 0], rtol=1e-3)
+        assert np.isclose(loss_, -log_likelihood @ mass[is_single, 0], rtol=0.02)
 
 
 def test_scores_beyond_the_histogram_fall_into_its_outer_bins():

@@ -13,7 +13,6 @@ from twins.hashing import WORD, mix
 
 LANES = 8  # columns that are shrunk and skipped together
 TILE = 32  # columns that share one order of rows
-CHUNK = 4  # rows that are visited together
 LAST_STEP = 0.6
 
 
@@ -33,40 +32,8 @@ class SplitMix:
         return ((z >> 32) * n) >> 32
 
 
-def shuffle(values, random):
-    for k in range(len(values) - 1, 0, -1):
-        j = random.below(k + 1)
-        values[k], values[j] = values[j], values[k]
-
-
-def order_of_epoch(n, random):
-    """Chunks of neighbouring rows in random order, and the rows of each; chunks begin elsewhere in every epoch."""
-    offset = random.below(CHUNK)
-    chunks = [list(range(max(first, 0), min(first + CHUNK, n))) for first in range(-offset, n, CHUNK)]
-    shuffle(chunks, random)
-    for chunk in chunks:
-        shuffle(chunk, random)
-    return [row for chunk in chunks for row in chunk]
-
-
-def training_order(n, seed):
-    """Rows are put into a random order once, before they are assigned to nodes."""
-    order = np.arange(n)
-    for k in range(n - 1, 0, -1):
-        j = ((mix((seed + k) % WORD) >> 32) * (k + 1)) >> 32
-        order[[k, j]] = order[[j, k]]
-    return order
-
-
-def solve(X, Y, *, loss, C, positive_weight, max_epochs, eps, seed, node=0, row_weight=None, reached=None):
-    """Weights (features x columns) for prepared dense rows X and 0/1 columns Y, those in the order of solving.
-
-    `reached` marks the rows that train the node; all do where it is None.
-    """
-    order = training_order(len(X), seed)
-    if reached is not None:
-        order = order[reached[order]]
-    X, Y, row_weight = X[order], Y[order], None if row_weight is None else row_weight[order]
+def solve(X, Y, *, loss, C, positive_weight, max_epochs, eps, seed, node=0, row_weight=None):
+    """Weights (features x columns) for prepared dense rows X and 0/1 columns Y, those in the order of solving."""
     weights = np.zeros((X.shape[1], Y.shape[1]))
     for tile in range(-(-Y.shape[1] // TILE)):
         columns = slice(TILE * tile, TILE * (tile + 1))
@@ -85,11 +52,14 @@ def _solve_tile(X, Y, loss, C, positive_weight, max_epochs, eps, seed, row_weigh
     weights, duals = np.zeros((X.shape[1], signs.shape[1])), np.zeros_like(signs)
     is_active = np.ones((n, signs.shape[1] // LANES), dtype=bool)
     squared_norm = (X**2).sum(axis=1)
-    random = SplitMix(seed)
+    order, random = list(range(n)), SplitMix(seed)
     for epoch in range(max_epochs):
+        for k in range(n - 1, 0, -1):
+            j = random.below(k + 1)
+            order[k], order[j] = order[j], order[k]
         damping = LAST_STEP if epoch == max_epochs - 1 else 1.0
         has_moved = False
-        for r in order_of_epoch(n, random):
+        for r in order:
             scores = X[r] @ weights
             for group in np.flatnonzero(is_active[r]):
                 lanes = slice(LANES * group, LANES * (group + 1))
