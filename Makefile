@@ -19,7 +19,7 @@ help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
 
 demo: build
-	$(BIN)/ramify demo
+	@$(BIN)/ramify demo
 
 test: build
 	$(BIN)/python -m pytest

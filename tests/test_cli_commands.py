@@ -71,6 +71,7 @@ def test_train_with_test_data_reports_as_evaluate_does(answer):
         (["--tree", "huffman"], {"tree": "huffman"}),
         (["--n-trees", "2"], {"n_trees": 2}),
         (["--loss", "logistic", "--C", "1"], {"loss": "logistic", "C": 1.0}),
+        (["--hash-bits", "14"], {"hash_bits": 14}),
         (["--prune", "0", "--seed", "7"], {"prune": 0.0, "random_state": 7}),
     ],
 )

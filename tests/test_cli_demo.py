@@ -31,7 +31,7 @@ def test_the_demo_measures_answers_and_says_how_to_ask_more(capsys):
     assert run(["demo"]) == 0
     said = capsys.readouterr().out
     assert "held-out terms" in said
-    assert re.search(r"P, all levels +\d\d\.\d", said)
+    assert re.search(r"^P: .* \d\d\.\d +\d\d\.\d +\d\d\.\d$", said, re.MULTILINE)
     assert re.search(r"\nkidney stone\n +\d+\.\d%  N20\.0 +Calculus of kidney", said)
     commands = re.findall(r"^  ramify (.+)$", said, re.MULTILINE)
     assert [shlex.split(command)[0] for command in commands] == ["predict", "explain", "tree"]

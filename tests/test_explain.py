@@ -111,6 +111,14 @@ def test_features_go_by_their_names(on_texts):
     assert {c.feature for c in clf.explain({"age": 4.0, "weight": 1.0}, "old").path[-1].contributions} <= set(table)
 
 
+def test_weights_in_a_shared_table_are_explained_alike(on_numbers):
+    _, data = on_numbers
+    clf = PLTClassifier(arity=3, max_leaf=5, hash_bits=14, random_state=0).fit(data.X, data.Y)
+    explanation = clf.explain(data.X[[1]], 8)
+    assert explanation.probability == pytest.approx(clf.predict_proba(data.X[[1]], labels=[8]).data[0], rel=1e-5)
+    assert explanation.path[-1].contributions
+
+
 def test_a_hashing_model_explains_with_the_words_of_the_text():
     clf = PLTClassifier(vectorizer=HashingVectorizer(n_features=2**12), arity=2, max_leaf=2, random_state=0)
     clf.fit(TEXTS, TAGS)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # How many labels are named to say what an inner node stands for.
 EXAMPLES = 3
+# How many of the row's best labels are looked at for that.
+RANKED = 200
 
 
 class Contribution(NamedTuple):
@@ -50,6 +52,8 @@ class Step:
     @property
     def stands_for(self) -> str:
         """The node in words: its label, or some of the labels below it."""
+        if self.node == 0 and self.n_labels > 1:
+            return f"any of the {self.n_labels:,} labels"
         if self.n_labels == 1:
             return self.labels[0]
         named = ", ".join(self.labels)
@@ -129,7 +133,9 @@ def explain(model: Any, x: Any, label: Any = None, *, top: int = 5) -> Explanati
         label = best[0][0]
     column = int(model.label_encoding_.columns([label])[0])
     terms = hashed_terms(model, x)
-    paths = [_steps(model, tree, raw, column, top, terms) for tree, raw in model._explain_row(indices, values, column)]
+    # An inner node is described by those of its labels that the row makes most probable: they are why it was opened.
+    ranked, _ = model._predict_row(indices, values, RANKED, 0.0)
+    paths = [_steps(model, tree, raw, ranked, top, terms) for tree, raw in model._explain_row(indices, values, column)]
     probability = float(np.mean([path[-1].cumulative for path in paths]))
     return Explanation(label, label_name(model, column), probability, paths)
 
@@ -154,14 +160,22 @@ def labels_below(tree: LabelTree, node: int) -> NDArray[np.int32]:
     return np.sort(np.concatenate(found))
 
 
-def node_examples(model: Any, tree: LabelTree, node: int, count: int = EXAMPLES) -> list[str]:
-    """A few of a node's labels in words: the lowest columns, which were seen first and are often the most frequent."""
-    columns = labels_below(tree, node)[:count]
+def node_examples(
+    model: Any, tree: LabelTree, node: int, ranked: NDArray[np.integer] | None = None, count: int = EXAMPLES
+) -> list[str]:
+    """A few of a node's labels in words: the first of `ranked` that lie below it, then those of the lowest columns."""
+    below = labels_below(tree, node)
+    columns = below[:count]
+    if ranked is not None:
+        best = ranked[np.isin(ranked, below)][:count]
+        columns = np.concatenate((best, columns[~np.isin(columns, best)]))[:count]
     labels = model.label_encoding_.names(columns)
     return [_title(label, label_name(model, int(column))) for label, column in zip(labels, columns, strict=True)]
 
 
-def _steps(model: Any, tree: LabelTree, raw: list[Any], column: int, top: int, terms: Mapping[int, str]) -> list[Step]:
+def _steps(
+    model: Any, tree: LabelTree, raw: list[Any], ranked: NDArray[np.integer], top: int, terms: Mapping[int, str]
+) -> list[Step]:
     if not raw:  # a tree of a single leaf without a gate: the label is always true
         raw = [(0, 1.0, np.zeros(0, np.int32), np.zeros(0, np.float32))]
     steps, cumulative = [], 1.0
@@ -181,7 +195,7 @@ def _steps(model: Any, tree: LabelTree, raw: list[Any], column: int, top: int, t
         steps.append(
             Step(
                 node=int(node),
-                labels=node_examples(model, tree, int(node)),
+                labels=node_examples(model, tree, int(node), ranked),
                 n_labels=int(tree.n_labels_below[node]),
                 probability=float(probability),
                 cumulative=cumulative,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +12,7 @@ import typer
 
 from ramify.cli import output
 from ramify.cli.options import AsJson, Threads, examples, n_jobs
-from ramify.cli.predict import answer_lines, with_names
+from ramify.cli.predict import answer_lines, title_line, with_names
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,22 +70,28 @@ def demo(
         output.print_json(facts | {"test": report, "code_found": found, "answers": answers})
         return
     console = output.console()
-    console.print("ICD-10-CM: from the words of a diagnosis to its code, category, block and chapter.")
+    console.print("ICD-10-CM: from the words of a diagnosis to code, category, block, chapter.")
     console.print(in_words(facts))
     print()
     names = [f"P@{k}" for k in KS]
     rows = [
-        ["P, all levels", *(f"{100 * report[name]:.1f}" for name in names)],
-        ["R, codes alone", *(f"{100 * found[f'@{k}']:.1f}" for k in KS)],
+        ["P: labels that are right, on all levels", *(f"{100 * report[name]:.1f}" for name in names)],
+        ["R: codes that are found, codes alone", *(f"{100 * found[f'@{k}']:.1f}" for k in KS)],
     ]
-    output.print_table(None, [f"{report['rows']:,} held-out terms, %", *(f"@{k}" for k in KS)], rows)
+    output.print_table(None, [f"{report['rows']:,} held-out terms, percent", *(f"@{k}" for k in KS)], rows)
     for text, answer in answers.items():
-        print(f"\n{text}")
+        print(f"\n{title_line(text)}")
         print(answer_lines([(a["label"], a["probability"], a["name"]) for a in answer]), end="")
     print("\nAsk more:")
-    print(f'  ramify predict --model {model} --text "persistent dry cough"')
-    print(f'  ramify explain --model {model} --text "{ASKED[0]}" --label R07.9')
-    print(f"  ramify tree --model {model}")
+    ramify = _command()
+    print(f'  {ramify} predict --model {model} --text "persistent dry cough"')
+    print(f'  {ramify} explain --model {model} --text "{ASKED[0]}" --label R07.9')
+    print(f"  {ramify} tree --model {model}")
+
+
+def _command() -> str:
+    """How this program is called from here: `make demo` runs one that is not on the path."""
+    return sys.argv[0] if Path(sys.argv[0]).name == "ramify" and shutil.which("ramify") is None else "ramify"
 
 
 def _threshold_of_codes(labels: list[str], classifier: Any) -> NDArray[np.float32]:

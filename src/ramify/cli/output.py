@@ -48,6 +48,12 @@ def is_watched() -> bool:
     return sys.stderr.isatty()
 
 
+@cache
+def is_coloured() -> bool:
+    """Whether stdout shows colours: a terminal, and nobody has said NO_COLOR."""
+    return console().color_system is not None and sys.stdout.isatty()
+
+
 def json_line(value: Any) -> str:
     """A value as JSON on one line; what is not a number (an undefined mean) becomes null."""
     is_unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"

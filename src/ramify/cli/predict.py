@@ -99,7 +99,11 @@ Labelled = list[tuple[Any, float, str]]
 
 def _write_table(write: Callable[[str], Any], number: int, asked: str | None, answer: Labelled) -> None:
     title = f"row {number}" if asked is None else asked
-    write(f"{title}\n{answer_lines(answer)}")
+    write(f"{title_line(title)}\n{answer_lines(answer)}")
+
+
+def title_line(title: str) -> str:
+    return f"\x1b[1m{title}\x1b[0m" if output.is_coloured() else title
 
 
 def answer_lines(answer: Labelled, width: int | None = None) -> str:
@@ -111,7 +115,8 @@ def answer_lines(answer: Labelled, width: int | None = None) -> str:
     lines = []
     for label, probability, name in answer:
         line = f"  {probability:6.1%}  {label!s:<{widest}}  {name}".rstrip()
-        lines.append(line if len(line) <= width else line[: width - 1] + "…")
+        line = line if len(line) <= width else line[: width - 1] + "…"
+        lines.append(f"\x1b[36m{line[:8]}\x1b[0m{line[8:]}" if output.is_coloured() else line)
     return "\n".join(lines) + "\n"
 
 

@@ -45,6 +45,9 @@ def train(
     loss: Annotated[Loss, typer.Option(help="Loss of the nodes' classifiers.")] = Loss.squared_hinge,
     C: Annotated[float | None, typer.Option("--C", help="Cost of errors; by default chosen on held-out rows.")] = None,
     prune: Annotated[float, typer.Option(help="Weights of at most this size are dropped.")] = 0.1,
+    hash_bits: Annotated[
+        int | None, typer.Option(help="Hash all weights into 2^bits slots: memory is bounded whatever the data.")
+    ] = None,
     multiclass: Annotated[
         bool, typer.Option("--multiclass", help="Each row has exactly one label: probabilities sum to one.")
     ] = False,
@@ -79,6 +82,7 @@ def train(
         loss=loss.value,
         C=C,
         prune=prune,
+        hash_bits=hash_bits,
         vectorizer=_vectorizer(vectorizer, ngrams),
         n_jobs=n_jobs(threads),
         random_state=seed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -58,9 +59,19 @@ def tree(
     )
     console = output.console()
     for line in label_tree.render(LabelTitles(loaded), max_depth=depth, max_children=children).splitlines():
-        console.print(line, overflow="ellipsis", no_wrap=True, crop=True)
+        console.print(_with_examples(line, loaded, label_tree), overflow="ellipsis", no_wrap=True, crop=True)
     for path in written:
         print(f"wrote {path}")
+
+
+def _with_examples(line: str, model: Any, label_tree: Any) -> str:
+    """The line of a node whose children are not shown, with some of the labels below it."""
+    found = re.search(r"node (\d+): [\d,]+ labels? …$", line)
+    if found is None:
+        return line
+    from ramify.explain import node_examples
+
+    return f"{line.removesuffix(' …')}: {', '.join(node_examples(model, label_tree, int(found[1])))}, …"
 
 
 def _facts(label_tree: Any) -> dict[str, Any]:
