@@ -19,7 +19,7 @@ from ramify.cli.output import print_error
 app = typer.Typer(
     name="ramify",
     help="Extreme classification with label trees: train, ask, measure and explain models with very many labels.",
-    epilog="Start with:  ramify demo",
+    epilog="Start with:  ramify demo\n\nExit codes: 0 well, 2 bad input, 1 unexpected, 130 interrupted.",
     add_completion=False,
     rich_markup_mode=None,  # plain help: half as long, and quick
     pretty_exceptions_enable=False,

@@ -161,7 +161,7 @@ class PLTClassifier(ExtremeClassifier):
             seed,
             data.n_threads,
         )
-        with phase("choosing C"):
+        with phase("choosing C, calibrating"):
             solver, link = choose_solver(
                 trainer,
                 is_multiclass=self.is_multiclass_,
