@@ -31,11 +31,17 @@ def test_the_installed_command_is_this_one():
 
 def test_help_does_not_wait_for_heavy_imports():
     code = (
-        "import sys; from ramify.cli.main import run; run(['--help']); run(['train', '--help']);"
+        "import sys; sys.argv = ['ramify']; from ramify.cli.main import run; run(['--help']); run(['train', '--help']);"
         "print([m for m in ('numpy', 'scipy', 'sklearn', 'rich', 'matplotlib') if m in sys.modules])"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.splitlines()[-1] == "[]"
+
+
+def test_a_program_has_paid_for_its_imports_when_ramify_is_imported():
+    code = "import sys; import ramify; before = set(sys.modules); ramify.load; print(len(set(sys.modules) - before))"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.strip() == "0"
 
 
 def test_nothing_asked_shows_the_help_and_all_is_well():

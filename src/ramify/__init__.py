@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,6 @@ if TYPE_CHECKING:
     from ramify.models.plt import PLTClassifier
     from ramify.persist import load
 
-# Imported when first asked for: `ramify --help` need not wait for scikit-learn.
 _HOMES = {"PLTClassifier": "ramify.models.plt", "load": "ramify.persist"}
 
 
@@ -27,3 +28,9 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*__all__, "__version__"])
+
+
+# A program pays for scikit-learn when it imports ramify, not at the first question to a loaded model. Only the command
+# line imports as it needs: `ramify --help` should not wait.
+if os.path.basename(next(iter(sys.argv), "")) not in ("ramify", "ramify.exe"):
+    globals().update({name: __getattr__(name) for name in __all__})
