@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "arrays.hpp"
 #include "label_clustering.hpp"
 #include "label_vectors.hpp"
 #include "tree_walks.hpp"
@@ -18,21 +19,11 @@ using namespace nb::literals;
 
 namespace {
 
-template <class T>
-using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using ramify::to_numpy;
+using ramify::view;
 
 template <class T>
-std::span<const T> view(const In<T>& array) {
-    return {array.data(), array.size()};
-}
-
-/// Hands a vector's memory to numpy.
-template <class T>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(std::vector<T>&& values) {
-    auto* kept = new std::vector<T>(std::move(values));
-    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner);
-}
+using In = ramify::Input<T>;
 
 void check_parents_first(std::span<const std::int32_t> parent) {
     if (parent.empty() || parent[0] != -1) throw nb::value_error("parent[0] must be -1: node 0 is the root");

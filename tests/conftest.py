@@ -2,7 +2,12 @@
 
 import signal
 
+import pytest
 from hypothesis import settings
+
+from frequency_classifier import FrequencyClassifier
+from model_files import X, Y
+from ramify import persist
 
 # A busy machine is no failure, so examples have no time limit.
 settings.register_profile("ramify", deadline=None)
@@ -12,3 +17,15 @@ settings.load_profile("ramify")
 # how it takes one.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def frequency_models_load(monkeypatch):
+    """Only ramify's own classes are loaded from files; this lets the tests' small one be loaded too."""
+    monkeypatch.setitem(persist.MODELS, "FrequencyClassifier", "frequency_classifier")
+
+
+@pytest.fixture
+def saved(tmp_path):
+    FrequencyClassifier().fit(X, Y).save(tmp_path / "model")
+    return tmp_path / "model"

@@ -15,38 +15,19 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from frequency_classifier import FrequencyClassifier
+from model_files import X, Y, data_file, write_manifest
 from ramify import model_directory, persist
 from ramify.data.names import NameTable
 from ramify.data.tensors import ALIGNMENT, read_tensors, write_tensors
 from ramify.model_directory import ModelFileError
 from ramify.trees import LabelTree
 
-X = np.arange(12.0).reshape(6, 2)
-Y = [["a"], ["b, c"], [], ["ü"], ["a", "ü"], ["a"]]
-
-
-@pytest.fixture(autouse=True)
-def known_class(monkeypatch):
-    monkeypatch.setitem(persist.MODELS, "FrequencyClassifier", "frequency_classifier")
-
-
-@pytest.fixture
-def saved(tmp_path):
-    FrequencyClassifier().fit(X, Y).save(tmp_path / "model")
-    return tmp_path / "model"
-
 
 def edit_manifest(directory, change):
     """Change the manifest as somebody would who knows the format: with a right checksum."""
     manifest = json.loads((directory / "manifest.json").read_text())
     change(manifest)
-    manifest["checksum"] = model_directory._manifest_checksum(manifest)
-    (directory / "manifest.json").write_text(json.dumps(manifest))
-
-
-def data_file(directory):
-    (path,) = directory.glob("arrays-*.safetensors")
-    return path
+    write_manifest(directory, manifest)
 
 
 # --- arrays ----------------------------------------------------------------------------------------------------------

@@ -1,80 +1,45 @@
-"""What every classifier shares: input checks, label encoding and the contract of sparse probability estimates."""
+"""What every classifier shares: training that is all or nothing, and the contract of sparse probability estimates."""
 
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.base import BaseEstimator, ClassifierMixin
 
-from ramify import persist
 from ramify.answers import Threshold, best_columns, keep_best, no_entries, one_row
 from ramify.data.csr import csr_rows
-from ramify.data.labels import LabelEncoding
-from ramify.data.names import NameTable
-from ramify.inputs import as_texts, canonical_rows, feature_index, plain_row, row_from_dict
-from ramify.naming import check_name_table, feature_name_table, label_name_table
-from ramify.progress import phase, shown
-from ramify.validation import check_integer, check_jobs, check_number, number_of_threads
+from ramify.fitted_state import FittedState
+from ramify.input_checks import InputChecks, Query, TrainingData
+from ramify.inputs import plain_row, row_from_dict
+from ramify.naming import feature_name_table, label_name_table
+from ramify.progress import shown
+from ramify.validation import check_integer, check_number
 
 if TYPE_CHECKING:
     from ramify.explain import Explanation
+
+__all__ = ["MORE_LIKELY_THAN_NOT", "WORTH_SHOWING", "ExtremeClassifier", "Query", "TrainingData"]
 
 # What a multi-label answer holds when nothing is asked for, and from where `predict` says yes.
 WORTH_SHOWING = 0.01
 MORE_LIKELY_THAN_NOT = 0.5
 
-# Attributes with names for people; a model file holds them without the underscore.
-NAMES = ("label_names", "feature_column_names")
-
 _ONE_ROW_TYPES = (sparse.csr_array, sparse.csr_matrix)
 
 
-@dataclass(frozen=True)
-class TrainingData:
-    """Checked input of `_fit`: X float32 csr, Y 0/1 csr, weights above zero or None, an integer seed."""
-
-    X: sparse.csr_array
-    Y: sparse.csr_array
-    sample_weight: NDArray[np.float32] | None
-    seed: int
-    n_threads: int
-
-
-@dataclass(frozen=True)
-class Query:
-    """What is asked: at most `top_k` labels a row (None: all), each at least the threshold; or just these columns."""
-
-    top_k: int | None = None
-    threshold: Threshold = 0.0
-    labels: NDArray[np.int32] | None = None
-
-
-class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ExtremeClassifier(InputChecks, FittedState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of all classifiers: `fit` and the `predict` family, over three methods that a model supplies.
 
     A model supplies `_fit(data)`, `_sparse_probabilities(X, query)` and, to be saved, `_state()` with
     `_restore(metadata, arrays)`. It may supply `_predict_row` (one row, without the cost of a matrix),
     `_dense_probabilities` and `_check_parameters`. Design: section 1, the contract.
     """
-
-    label_encoding_: LabelEncoding
-    n_labels_: int
-    is_multiclass_: bool
-    n_features_in_: int
-    label_names_: NameTable
-    feature_column_names_: NameTable
-    _feature_columns: tuple[LabelEncoding, Mapping[str, int] | None]
 
     # --- what a model supplies ------------------------------------------------------------------------------------
 
@@ -96,9 +61,6 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _dense_probabilities(self, X: sparse.csr_array) -> NDArray[np.float32]:
         """All probabilities of a multi-class model; rows sum to one."""
         return self._sparse_probabilities(X, Query()).toarray()
-
-    def _check_parameters(self) -> None:
-        """Refuse bad parameters; called first in `fit`."""
 
     def _decision_threshold(self) -> Threshold:
         """From which probability on `predict` gives a label; a tuned model has its own thresholds."""
@@ -128,69 +90,6 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
-
-    def _check_training_data(self, X: Any, Y: Any, sample_weight: ArrayLike | None) -> TrainingData:
-        self._check_parameters()
-        check_jobs(getattr(self, "n_jobs", None))
-        if Y is None:
-            raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None")
-        texts = as_texts(X)
-        if texts is not None:
-            rows = self._learn_vocabulary(texts)
-        else:
-            rows = canonical_rows(self._validate(X, reset=True, ensure_min_samples=1))
-        encoding = LabelEncoding()
-        indicator = encoding.extend(Y)
-        if indicator.shape[0] != rows.shape[0]:
-            raise ValueError(
-                f"X has {rows.shape[0]} rows, but Y has {indicator.shape[0]}: one entry of Y a row of X is needed"
-            )
-        if encoding.n_labels == 0:
-            raise ValueError("Y has no labels: at least one row must have one")
-        self.label_encoding_ = encoding
-        self.n_labels_ = encoding.n_labels
-        self.is_multiclass_ = encoding.is_multiclass
-        weight = None
-        if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, rows, dtype=np.float32, ensure_non_negative=True)
-            if not weight.any():
-                raise ValueError("sample_weight is zero for every row: at least one weight must be above zero")
-            if not weight.all():  # a row of weight zero is a row left out
-                kept = np.flatnonzero(weight)
-                rows, indicator, weight = rows[kept], indicator[kept], weight[kept]
-        self.seed_ = self._draw_seed()
-        return TrainingData(rows, indicator, weight, self.seed_, self._n_threads())
-
-    def _draw_seed(self) -> int:
-        given = getattr(self, "random_state", None)
-        generator = check_random_state(given)  # refuses what is no seed
-        return int(given) if isinstance(given, int | np.integer) else int(generator.randint(2**31 - 1))
-
-    def _learn_vocabulary(self, texts: list[str]) -> sparse.csr_array:
-        from ramify.data.text import default_vectorizer
-
-        given = getattr(self, "vectorizer", None)
-        self.vectorizer_ = default_vectorizer() if given is None else clone(given)
-        with phase("vectorising"):
-            rows = canonical_rows(self.vectorizer_.fit_transform(texts))
-        self.n_features_in_ = rows.shape[1]
-        return rows
-
-    def _validate(self, X: Any, *, reset: bool, ensure_min_samples: int) -> Any:
-        # Overflow in the conversion becomes infinity, which is refused by name just after.
-        with np.errstate(over="ignore", invalid="ignore"):
-            return validate_data(
-                self,
-                X,
-                reset=reset,
-                accept_sparse="csr",
-                accept_large_sparse=True,
-                dtype=np.float32,
-                ensure_min_samples=ensure_min_samples,
-            )
-
-    def _n_threads(self) -> int:
-        return number_of_threads(getattr(self, "n_jobs", None))
 
     # --- prediction -----------------------------------------------------------------------------------------------
 
@@ -244,9 +143,7 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if self._predict_row is not None:
                 return self._label_row(indices, values, top_k, threshold)
             x = one_row(indices, values, self.n_features_in_)
-            if hasattr(
-                self, "feature_names_in_"
-            ):  # the names have just been looked up: no warning that they are missing
+            if hasattr(self, "feature_names_in_"):  # looked up just now: no warning that they are missing
                 return self._labelled(self._answer(x, self._check_query(top_k, threshold, None)))[0]
         elif isinstance(x, str):
             x = [x]
@@ -302,54 +199,6 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         return explain(self, x, label, top=top)
 
-    # --- checks of questions --------------------------------------------------------------------------------------
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "label_encoding_" in self.__dict__
-
-    def _check_fitted(self) -> None:
-        if "label_encoding_" not in self.__dict__:
-            raise NotFittedError(
-                f"This {type(self).__name__} instance is not fitted yet: call 'fit' first, or load a model"
-            )
-
-    def _check_rows(self, X: Any) -> sparse.csr_array:
-        self._check_fitted()
-        vectorizer = getattr(self, "vectorizer_", None)
-        texts = as_texts(X)
-        if texts is not None:
-            if vectorizer is None:
-                raise ValueError(
-                    f"X holds texts, but this {type(self).__name__} was trained on numbers: "
-                    f"give it rows of {self.n_features_in_} features, or train it on texts"
-                )
-            return canonical_rows(vectorizer.transform(texts))
-        if vectorizer is not None and isinstance(X, list) and not X:
-            return no_entries(0, self.n_features_in_)
-        return canonical_rows(self._validate(X, reset=False, ensure_min_samples=0))
-
-    def _check_query(self, top_k: Any, threshold: Any, labels: Any) -> Query:
-        if top_k is not None:
-            top_k = min(check_integer("top_k", top_k, at_least=1), self.n_labels_)
-        columns = None if labels is None else np.unique(self.label_encoding_.columns(labels))
-        return Query(top_k, self._check_threshold(threshold), columns)
-
-    def _check_threshold(self, threshold: Any) -> Threshold:
-        if threshold is None:
-            return 0.0
-        if np.ndim(threshold) == 0:
-            return check_number("threshold", threshold, at_least=0, at_most=1)
-        per_label = np.ascontiguousarray(threshold, dtype=np.float32)
-        if per_label.shape != (self.n_labels_,):
-            raise ValueError(
-                f"threshold must be one number or one a label ({self.n_labels_}), got shape {per_label.shape}"
-            )
-        if not (per_label >= 0).all():
-            raise ValueError(
-                f"threshold must not be negative or NaN, got {threshold[int(np.argmin(per_label >= 0))]!r}"
-            )
-        return per_label
-
     # --- answers --------------------------------------------------------------------------------------------------
 
     def _no_rows(self) -> sparse.csr_array:
@@ -371,10 +220,6 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         bounds = answer.indptr.tolist()
         return [pairs[start:stop] for start, stop in itertools.pairwise(bounds)]
 
-    def _takes_plain_rows(self) -> bool:
-        # A model with feature names warns about rows without: the long way knows how.
-        return "label_encoding_" in self.__dict__ and "feature_names_in_" not in self.__dict__
-
     def _label_row(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: Any, threshold: Any
     ) -> list[tuple[Any, float]]:
@@ -383,62 +228,6 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         threshold = 0.0 if threshold is None else check_number("threshold", threshold, at_least=0, at_most=1)
         columns, probabilities = self._predict_row(indices, values, top_k, threshold)
         return list(zip(self.label_encoding_.names(columns), probabilities.tolist(), strict=True))
-
-    def _feature_index(self) -> Mapping[str, int] | None:
-        if "_feature_columns" not in self.__dict__ or self._feature_columns[0] is not self.label_encoding_:
-            self._feature_columns = (self.label_encoding_, feature_index(self))
-        return self._feature_columns[1]
-
-    # --- model files ----------------------------------------------------------------------------------------------
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the fitted model to a directory; `ramify.load` brings it back."""
-        persist.save(self, path)
-
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """What a model needs beyond its parameters and the shared attributes: JSON values, and arrays."""
-        raise NotImplementedError(f"{type(self).__name__} cannot be saved")
-
-    def _restore(self, metadata: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """Take back what `_state` gave; shared attributes are set already. Bad content raises ValueError."""
-        raise NotImplementedError(f"{type(self).__name__} cannot be loaded")
-
-    def _fitted_state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        encoding = self.label_encoding_
-        fitted: dict[str, Any] = {
-            "n_features": self.n_features_in_,
-            "seed": self.seed_,
-            "labels": {"kind": encoding.kind, "n_labels": encoding.n_labels, **encoding.stored_classes()},
-        }
-        if "feature_names_in_" in self.__dict__:
-            fitted["feature_names"] = NameTable.from_names(self.feature_names_in_)
-        fitted |= {name: self.__dict__[f"{name}_"] for name in NAMES if f"{name}_" in self.__dict__}
-        if "vectorizer_" in self.__dict__:
-            from ramify.data.text import vectorizer_state
-
-            fitted["vectorizer"] = vectorizer_state(self.vectorizer_)
-        metadata, arrays = self._state()
-        return fitted, {"metadata": metadata, "arrays": arrays}
-
-    def _restore_fitted(self, fitted: dict[str, Any], state: dict[str, Any]) -> None:
-        self.n_features_in_ = check_integer("n_features", fitted["n_features"], at_least=0)
-        self.seed_ = check_integer("seed", fitted["seed"], at_least=0)
-        self.label_encoding_ = LabelEncoding.from_stored(**fitted["labels"])
-        self.n_labels_ = self.label_encoding_.n_labels
-        self.is_multiclass_ = self.label_encoding_.is_multiclass
-        if "feature_names" in fitted:
-            self.feature_names_in_ = np.array(fitted["feature_names"].tolist(), dtype=object)
-        if "label_names" in fitted:
-            self.label_names_ = check_name_table(fitted["label_names"], self.n_labels_, "label")
-        if "feature_column_names" in fitted:
-            self.feature_column_names_ = check_name_table(
-                fitted["feature_column_names"], self.n_features_in_, "feature"
-            )
-        if "vectorizer" in fitted:
-            from ramify.data.text import vectorizer_from_state
-
-            self.vectorizer_ = vectorizer_from_state(*fitted["vectorizer"])
-        self._restore(state["metadata"], state["arrays"])
 
     # --- scikit-learn ---------------------------------------------------------------------------------------------
 

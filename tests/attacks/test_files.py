@@ -14,28 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from frequency_classifier import FrequencyClassifier
+from model_files import X, Y, data_file, write_manifest
 from ramify import PLTClassifier, model_directory, persist
 from ramify.data.tensors import MAX_HEADER, TensorFileError, read_tensors
 from ramify.model_directory import ModelFileError
-
-X = np.arange(12.0).reshape(6, 2)
-Y = [["a"], ["b, c"], [], ["ü"], ["a", "ü"], ["a"]]
-
-
-@pytest.fixture(autouse=True)
-def known_class(monkeypatch):
-    monkeypatch.setitem(persist.MODELS, "FrequencyClassifier", "frequency_classifier")
-
-
-@pytest.fixture
-def saved(tmp_path):
-    FrequencyClassifier().fit(X, Y).save(tmp_path / "model")
-    return tmp_path / "model"
-
-
-def data_file(directory):
-    (path,) = directory.glob("arrays-*.safetensors")
-    return path
 
 
 def replace_data(directory, content):
@@ -44,11 +26,6 @@ def replace_data(directory, content):
     manifest = json.loads((directory / "manifest.json").read_text())
     manifest["files"][0].update(size=len(content), crc32=f"{model_directory.zlib.crc32(content):08x}")
     write_manifest(directory, manifest)
-
-
-def write_manifest(directory, manifest):
-    manifest["checksum"] = model_directory._manifest_checksum(manifest)
-    (directory / "manifest.json").write_text(json.dumps(manifest))
 
 
 def tensor_file(header, body=b""):

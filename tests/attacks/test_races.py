@@ -18,11 +18,6 @@ N_LABELS = 50_000
 processes = multiprocessing.get_context("fork")  # a fresh interpreter for each would take longer than the test
 
 
-@pytest.fixture(autouse=True)
-def known_class(monkeypatch):
-    monkeypatch.setitem(persist.MODELS, "FrequencyClassifier", "frequency_classifier")
-
-
 def model(number):
     """A model whose every part says the same number: a mixture of two saves would show."""
     clf = FrequencyClassifier(smoothing=float(number)).fit(np.eye(2), np.array([[1], [0]]))

@@ -9,7 +9,6 @@ import pytest
 from scipy import sparse
 
 from contract.classifiers import CLASSIFIERS
-from ramify import persist
 
 N_ROWS, N_FEATURES, N_LABELS = 120, 40, 12
 
@@ -18,11 +17,6 @@ N_ROWS, N_FEATURES, N_LABELS = 120, 40, 12
 def make(request):
     """Makes a classifier: make(n_jobs=2)."""
     return CLASSIFIERS[request.param]
-
-
-@pytest.fixture(autouse=True)
-def model_files_of_test_classifiers(monkeypatch):
-    monkeypatch.setitem(persist.MODELS, "FrequencyClassifier", "frequency_classifier")
 
 
 def make_data():

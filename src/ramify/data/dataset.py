@@ -29,9 +29,8 @@ class Dataset:
     vectorizer: Any = None
 
     def __post_init__(self) -> None:
-        (n_rows, n_features), (n_label_rows, n_labels) = self.X.shape, self.Y.shape
-        if n_rows != n_label_rows:
-            raise ValueError(f"X has {n_rows} rows and Y {n_label_rows}; they must be the same rows")
+        _check_same_rows(self.X, self.Y)
+        (n_rows, n_features), n_labels = self.X.shape, self.Y.shape[1]
         for name, entries, size, unit in (
             ("label_names", self.label_names, n_labels, "columns of Y"),
             ("feature_names", self.feature_names, n_features, "columns of X"),
@@ -67,6 +66,18 @@ class Dataset:
             f"Dataset({self.n_rows:,} rows, {self.n_features:,} features, {self.n_labels:,} labels, "
             f"{labels_per_row:.1f} labels a row)"
         )
+
+
+def as_rows(X: Any, Y: Any) -> tuple[csr_array, csr_array]:
+    """X by `as_features` and Y by `as_indicator`, if they have the same rows."""
+    X, Y = as_features(X), as_indicator(Y)
+    _check_same_rows(X, Y)
+    return X, Y
+
+
+def _check_same_rows(X: csr_array, Y: csr_array) -> None:
+    if X.shape[0] != Y.shape[0]:
+        raise ValueError(f"X has {X.shape[0]} rows and Y {Y.shape[0]}; they must be the same rows")
 
 
 def as_features(X: Any) -> csr_array:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ramify import _core
-from ramify.data.dataset import as_features, as_indicator
+from ramify.data.dataset import as_rows
 from ramify.data.errors import DataError
 from ramify.data.files import PathLike, replaced_when_complete
 
@@ -25,9 +25,7 @@ def save_libsvm(path: PathLike, X: Any, Y: Any) -> None:
     0,2 1:0.5
     1 2:2
     """
-    X, Y = as_features(X), as_indicator(Y)
-    if X.shape[0] != Y.shape[0]:
-        raise ValueError(f"X has {X.shape[0]} rows and Y {Y.shape[0]}; they must be the same rows")
+    X, Y = as_rows(X, Y)
     empty = np.flatnonzero((np.diff(X.indptr) == 0) & (np.diff(Y.indptr) == 0))
     if len(empty):
         message = f"row {empty[0]} has neither labels nor features, which libsvm's format cannot say"

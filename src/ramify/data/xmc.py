@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ramify import _core
-from ramify.data.dataset import Dataset, as_features, as_indicator, csr_of
+from ramify.data.dataset import Dataset, as_rows, csr_of
 from ramify.data.errors import DataError
 from ramify.data.files import PathLike, check_is_text, read_bytes, replaced_when_complete
 from ramify.validation import number_of_threads
@@ -85,9 +85,7 @@ def save_xmc(path: PathLike, X: Any, Y: Any) -> None:
     0,2 0:0.5
      1:2
     """
-    X, Y = as_features(X), as_indicator(Y)
-    if X.shape[0] != Y.shape[0]:
-        raise ValueError(f"X has {X.shape[0]} rows and Y {Y.shape[0]}; they must be the same rows")
+    X, Y = as_rows(X, Y)
     feature_ptr, label_ptr = X.indptr.astype(np.int64), Y.indptr.astype(np.int64)
     with replaced_when_complete(path) as stream:
         stream.write(f"{X.shape[0]} {X.shape[1]} {Y.shape[1]}\n".encode())

@@ -14,12 +14,10 @@ PROBABILITY_SLACK = 1e-5
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Truth beside scores, and which of the stored scores belong to a positive label."""
+class Truth:
+    """The true labels that answers are held against."""
 
     truth: csr_array
-    scores: csr_array
-    is_hit: NDArray[np.bool_]
 
     @property
     def n_rows(self) -> int:
@@ -28,6 +26,14 @@ class Comparison:
     @property
     def n_labels(self) -> int:
         return int(self.truth.shape[1])
+
+
+@dataclass(frozen=True)
+class Comparison(Truth):
+    """Truth beside scores, and which of the stored scores belong to a positive label."""
+
+    scores: csr_array
+    is_hit: NDArray[np.bool_]
 
     @property
     def n_absent_positives(self) -> int:

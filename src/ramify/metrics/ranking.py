@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from ramify.metrics._inputs import Comparison, as_indicator, as_positive_integer, compare
+from ramify.metrics._inputs import Comparison, Truth, as_indicator, as_positive_integer, compare
 
 
 def precision_at_k(Y_true: Any, P: Any, k: int = 5) -> float:
@@ -122,20 +122,11 @@ def propensities(Y_train: Any, A: float = 0.55, B: float = 1.5, *, n_labels: int
 
 
 @dataclass(frozen=True)
-class Ranked:
+class Ranked(Truth):
     """The first places of every row: which label stands there, and whether it is a hit."""
 
     hits: NDArray[np.bool_]
     labels: NDArray[np.int64]  # 0 where the row has no more predictions; such a place is never a hit
-    truth: csr_array
-
-    @property
-    def n_rows(self) -> int:
-        return int(self.truth.shape[0])
-
-    @property
-    def n_labels(self) -> int:
-        return int(self.truth.shape[1])
 
     @property
     def n_true(self) -> NDArray[np.int64]:
@@ -158,7 +149,7 @@ def rank(comparison: Comparison, k: int) -> Ranked:
     labels = np.zeros(positions.shape, dtype=np.int64)
     hits[stands] = comparison.is_hit[positions[stands]]
     labels[stands] = comparison.scores.indices[positions[stands]]
-    return Ranked(hits, labels, comparison.truth)
+    return Ranked(comparison.truth, hits, labels)
 
 
 def top_positions(scores: csr_array, k: int) -> NDArray[np.int64]:
