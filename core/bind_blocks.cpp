@@ -105,16 +105,19 @@ public:
 
     double total_work() const { return trainer_->total_work(); }
 
-    nb::tuple held_out(const SolverSettings& solver, double share, std::int64_t max_rows) {
-        std::optional<HeldOut> answer;
+    nb::tuple held_out(const std::vector<SolverSettings>& solvers, double share, std::int64_t max_rows) {
+        HeldOutSample sample;
         {
             nb::gil_scoped_release release;
-            answer.emplace(trainer_->held_out(solver, share, max_rows));
+            sample = trainer_->held_out(solvers, share, max_rows);
         }
         const auto n_levels = static_cast<std::size_t>(trainer_->n_levels());
         const std::vector<std::size_t> shape{n_levels, std::size_t{ScoreHistogram::n_bins}};
-        return nb::make_tuple(to_numpy(std::move(answer->histogram.positive), shape), to_numpy(std::move(answer->histogram.negative), shape),
-                              to_numpy(std::move(answer->softmax.loss), {n_levels, SoftmaxLoss::slopes.size()}));
+        nb::list of_solver;
+        for (HeldOut& found : sample.of_solver)
+            of_solver.append(nb::make_tuple(to_numpy(std::move(found.histogram.positive), shape), to_numpy(std::move(found.histogram.negative), shape),
+                                            to_numpy(std::move(found.softmax.loss), {n_levels, SoftmaxLoss::slopes.size()})));
+        return nb::make_tuple(of_solver, to_numpy(std::move(sample.stands_for)));
     }
 
 private:
@@ -375,9 +378,9 @@ void bind_blocks(nb::module_& m) {
         .def("train", &BoundTrainer::train, "solver"_a, "progress"_a.none() = nb::none(), "Train all nodes; the arrays of the frozen blocks.")
         .def("train_hashed", &BoundTrainer::train_hashed, "solver"_a, "bits"_a, "progress"_a.none() = nb::none(),
              "Train all nodes on one shared table of 2^bits weights.")
-        .def("held_out", &BoundTrainer::held_out, "solver"_a, "share"_a, "max_rows"_a,
-             "From a sample of the nodes: histograms (levels x bins) of the scores of positive and negative held-out examples, and "
-             "the softmax losses (levels x slopes) of rows with one positive child.");
+        .def("held_out", &BoundTrainer::held_out, "solvers"_a, "share"_a, "max_rows"_a,
+             "From a sample of the nodes, for each solver: histograms (levels x bins) of the scores of positive and negative held-out examples, and "
+             "the softmax losses (levels x slopes) of rows with one positive child. And for how many positive examples of its level each held-out one stands.");
 
     nb::class_<BoundModel>(m, "LabelTreeModel", "A trained label tree over (memory-mapped) arrays, and its searches.")
         .def(nb::init<const nb::dict&, const Ints&, const Ints&, const Ints&, const Ints&, std::int64_t, const FeatureSettings&,

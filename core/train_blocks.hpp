@@ -3,79 +3,29 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
-#include <cstring>
-#include <memory>
-#include <numeric>
+#include <functional>
 #include <span>
 #include <vector>
 
 #include "frozen_blocks.hpp"
 #include "hashing.hpp"
+#include "held_out.hpp"
 #include "kernels.hpp"
 #include "label_tree.hpp"
+#include "node_problem.hpp"
 #include "node_rows.hpp"
 #include "parallel.hpp"
+#include "shared_tasks.hpp"
 #include "sparse_rows.hpp"
 
 namespace ramify {
 
-/// Scores of examples that a node's classifiers have not seen, counted per level: the material of calibration.
-struct ScoreHistogram {
-    static constexpr int n_bins = 512;
-    static constexpr float low = -8.0f, width = 1.0f / 32;
-    std::vector<double> positive, negative;  ///< [level][bin]
-
-    explicit ScoreHistogram(int n_levels) : positive(n_levels * n_bins), negative(n_levels * n_bins) {}
-    static int bin(float score) {
-        const float at = (score - low) / width;  // compared as a float: an int could not hold every score
-        return at >= 0.0f ? (at < static_cast<float>(n_bins) ? static_cast<int>(at) : n_bins - 1) : 0;
-    }
-};
-
-/// Where exactly one child is true: the log loss of the softmax of slope * score, for some slopes, per level.
-struct SoftmaxLoss {
-    static constexpr std::array<float, 13> slopes{0.5f, 0.7f, 1.0f, 1.4f, 2.0f, 2.8f, 4.0f, 5.6f, 8.0f, 11.0f, 16.0f, 22.0f, 32.0f};
-    std::vector<double> loss;  ///< [level][slope]
-
-    explicit SoftmaxLoss(int n_levels) : loss(n_levels * slopes.size()) {}
-
-    void add(int level, std::span<const float> score, int true_column, double weight) {
-        const float largest = *std::ranges::max_element(score);
-        for (std::size_t k = 0; k < slopes.size(); ++k) {
-            double sum = 0;
-            for (float s : score) sum += std::exp(slopes[k] * (s - largest));
-            loss[level * slopes.size() + k] += weight * (std::log(sum) - slopes[k] * (score[true_column] - largest));
-        }
-    }
-};
-
-struct HeldOut {
-    ScoreHistogram histogram;
-    SoftmaxLoss softmax;
-    explicit HeldOut(int n_levels) : histogram(n_levels), softmax(n_levels) {}
-};
-
-/// A growing buffer of floats, aligned for vector loads and not initialised.
-class FloatBuffer {
-public:
-    float* zeroed(std::size_t n) {
-        if (n > capacity_) {
-            capacity_ = n + n / 4 + 64;
-            data_.reset(static_cast<float*>(::operator new[](capacity_ * sizeof(float), std::align_val_t{64})));
-        }
-        if (n > 0) std::memset(data_.get(), 0, n * sizeof(float));
-        return data_.get();
-    }
-    float* data() { return data_.get(); }
-    const float* data() const { return data_.get(); }
-
-private:
-    struct Delete {
-        void operator()(float* p) const { ::operator delete[](p, std::align_val_t{64}); }
-    };
-    std::unique_ptr<float[], Delete> data_;
-    std::size_t capacity_ = 0;
+/// What held-out rows say about some solvers, and how much of the tree they speak for.
+struct HeldOutSample {
+    std::vector<HeldOut> of_solver;
+    std::vector<double> stands_for;  ///< per level: its positive examples, for each one of them that was held out; 0 where none was
 };
 
 class BlockTrainer {
@@ -83,9 +33,17 @@ public:
     /// `row_weight` may be empty. What is given must outlive the trainer.
     BlockTrainer(const PreparedRows& X, const TreeView& tree, const NodeRows& rows, std::span<const float> row_weight, std::int64_t n_features,
                  std::uint64_t seed, int n_threads)
-        : X_(X), tree_(tree), rows_(rows), row_weight_(row_weight), n_features_(n_features), seed_(seed), n_threads_(usable_threads(n_threads)) {
+        : tree_(tree),
+          rows_(rows),
+          row_weight_(row_weight),
+          seed_(seed),
+          n_threads_(usable_threads(n_threads)),
+          problems_(X, tree, rows, row_weight, n_features, seed),
+          tasks_(problems_.tasks()) {
+        largest_first(tasks_);
         level_.assign(tree.n_nodes() + 1, 0);
         for (int v = 0; v < tree.n_nodes(); ++v) level_[v] = v == 0 ? 1 : level_[tree.parent[v]] + 1;
+        problem_.resize(n_threads_);
         scratch_.resize(n_threads_);
     }
 
@@ -95,21 +53,20 @@ public:
     /// Multiplications of an epoch over all nodes, roughly.
     double total_work() const {
         double total = 0;
-        for (const Task& task : all_nodes()) total += static_cast<double>(task.work);
+        for (const NodeTask& task : tasks_) total += static_cast<double>(task.work);
         return total;
     }
 
     /// Trains every node that has rows; panels come back in order of node.
     std::vector<Panel> train(const SolverSettings& solver, Progress* progress) {
-        const std::vector<Task> tasks = all_nodes();
         std::vector<std::vector<Panel>> panels(tree_.n_nodes() + 1);
-        run_all(tasks, progress, [&](const Task& task, int n_threads, int worker) {
-            std::vector<FrozenTile> tiles(n_tiles(scratch_[worker].problem));
-            solve_tiles(task, solver, n_threads, worker, [&](int tile, int stride, const TileScratch& space) {
-                tiles[tile] = freeze(scratch_[worker].problem, tile, stride, space, solver.prune);
-            });
-            panels[task.node] = assemble(task.node, scratch_[worker].problem, tiles);
-        });
+        std::vector<std::vector<FrozenTile>> tiles(n_threads_);  // of the problem that this thread prepared
+        solve_all(
+            tasks_, {&solver, 1}, progress, [&](const NodeTask&, int owner) { tiles[owner].assign(problem_[owner].n_tiles(), {}); },
+            [&](int owner, int tile, int, int stride, const TileScratch& space) {
+                tiles[owner][tile] = freeze(problem_[owner], tile, stride, space, solver.prune);
+            },
+            [&](const NodeTask& task, int owner) { panels[task.node] = assemble(task.node, problem_[owner], tiles[owner]); });
         std::vector<Panel> all;
         for (auto& of_node : panels) std::ranges::move(of_node, std::back_inserter(all));
         return all;
@@ -117,63 +74,42 @@ public:
 
     /// Trains again a sample of the nodes, this share of each level's work, each on at most max_rows rows and without a
     /// fifth of those, and counts the scores of that fifth.
-    HeldOut held_out(const SolverSettings& solver, double share, std::int64_t max_rows) {
-        const std::vector<Task> tasks = sampled_nodes(share, max_rows);
-        std::vector<HeldOut> parts(tasks.size(), HeldOut(1));
-        run_all(tasks, nullptr, [&](const Task& task, int n_threads, int worker) {
-            const Problem& problem = scratch_[worker].problem;
-            std::vector<float> scores((problem.row.size() - problem.n_train) * problem.child.size());
-            solve_tiles(task, solver, n_threads, worker,
-                        [&](int tile, int stride, TileScratch& space) { score_held_out(problem, tile, stride, space, solver.prune, scores); });
-            count(problem, scores, parts[&task - tasks.data()]);
-        });
-        HeldOut total(n_levels());
-        auto add = [](std::vector<double>& to, const std::vector<double>& from, int level) {
-            for (std::size_t b = 0; b < from.size(); ++b) to[level * from.size() + b] += from[b];
-        };
+    HeldOutSample held_out(std::span<const SolverSettings> solvers, double share, std::int64_t max_rows) {
+        const std::vector<NodeTask> tasks = sampled_nodes(share, max_rows);
+        const std::size_t n_solvers = solvers.size();
+        std::vector<std::vector<HeldOut>> parts(tasks.size());
+        std::vector<double> positives(tasks.size(), 0.0);
+        std::vector<std::vector<std::vector<float>>> scores(n_threads_);  // of the problem that this thread prepared, for each solver
+        solve_all(
+            tasks, solvers, nullptr,
+            [&](const NodeTask&, int owner) {
+                const NodeProblem& p = problem_[owner];
+                scores[owner].resize(n_solvers);
+                for (auto& of_solver : scores[owner]) of_solver.resize((p.row.size() - p.n_train) * p.child.size());
+            },
+            [&](int owner, int tile, int solver, int stride, TileScratch& space) {
+                score_held_out(problem_[owner], tile, stride, space, solvers[solver].prune, scores[owner][solver]);
+            },
+            [&](const NodeTask& task, int owner) {
+                const NodeProblem& p = problem_[owner];
+                const auto t = static_cast<std::size_t>(&task - tasks.data());
+                parts[t].assign(n_solvers, HeldOut(1));
+                for (std::size_t s = 0; s < n_solvers; ++s) count(p, scores[owner][s], parts[t][s]);
+                for (std::int64_t e : std::span(p.entry).subspan(p.n_train)) positives[t] += positive_mass(e);
+            });
+        HeldOutSample sample{std::vector<HeldOut>(n_solvers, HeldOut(n_levels())), level_positives()};
+        std::vector<double> held_out(n_levels(), 0.0);
         for (std::size_t t = 0; t < tasks.size(); ++t) {  // always in this order, so that sums do not depend on the threads
             const int level = level_[tasks[t].node];
-            add(total.histogram.positive, parts[t].histogram.positive, level);
-            add(total.histogram.negative, parts[t].histogram.negative, level);
-            add(total.softmax.loss, parts[t].softmax.loss, level);
+            for (std::size_t s = 0; s < n_solvers; ++s) sample.of_solver[s].add(parts[t][s], level);
+            held_out[level] += positives[t];
         }
-        return total;
+        for (int level = 0; level < n_levels(); ++level)
+            sample.stands_for[level] = held_out[level] > 0 ? sample.stands_for[level] / held_out[level] : 0.0;
+        return sample;
     }
 
 private:
-    struct Task {
-        int node;
-        bool held_out;
-        std::size_t work;     ///< multiplications in an epoch, roughly
-        double sample = 1.0;  ///< share of the rows that is used
-    };
-
-    /// A node's training problem: its rows with features numbered locally, its children in order of frequency.
-    struct Problem {
-        std::vector<const Entry*> row;
-        std::vector<int> length;
-        std::vector<float> squared_norm, weight;
-        std::vector<std::int64_t> entry;       ///< of NodeRows
-        std::vector<std::uint32_t> feature;    ///< local number -> feature; empty: numbers are the features themselves
-        std::vector<Entry> local;
-        std::size_t n_features = 0;
-        std::vector<std::int32_t> child, column_of_child;
-        std::size_t n_train = 0;               ///< rows beyond these are held out, for scoring
-    };
-
-    struct TileScratch {
-        FloatBuffer weights, dual;
-        std::vector<std::uint32_t> positive;
-        std::vector<std::uint8_t> active;
-        std::vector<int> order;
-    };
-
-    struct Scratch {
-        std::vector<std::int32_t> local_number;  ///< feature -> local number + 1, 0 for none; always zero between nodes
-        Problem problem;
-        TileScratch tile;
-    };
-
     /// Weights of 8 neighbouring columns for one feature.
     struct FrozenGroup {
         std::uint32_t feature;
@@ -185,29 +121,27 @@ private:
         std::vector<float> scale;
     };
 
-    int n_children(int node) const { return node == tree_.n_nodes() ? 1 : tree_.n_children[node]; }
+    static void largest_first(std::vector<NodeTask>& tasks) { std::ranges::stable_sort(tasks, std::greater{}, &NodeTask::work); }
 
-    static int n_tiles(const Problem& p) { return (static_cast<int>(p.child.size()) + max_tile_columns - 1) / max_tile_columns; }
-
-    /// The largest first, for balance.
-    std::vector<Task> all_nodes() const {
-        std::vector<Task> tasks;
-        for (int v = 0; v <= tree_.n_nodes(); ++v) {
-            if (rows_.n_rows(v) == 0) continue;
-            std::size_t non_zeros = 0;
-            for (std::int64_t e = rows_.begin[v]; e < rows_.begin[v + 1]; ++e) non_zeros += X_.length(rows_.row[e]);
-            tasks.push_back({v, false, non_zeros * ((n_children(v) + max_tile_columns - 1) / max_tile_columns) + 1});
-        }
-        std::ranges::stable_sort(tasks, std::greater{}, &Task::work);
-        return tasks;
+    /// The positive examples of an entry's row among the node's children, by weight.
+    double positive_mass(std::int64_t entry) const {
+        const auto n = static_cast<double>(rows_.positive_begin[entry + 1] - rows_.positive_begin[entry]);
+        return row_weight_.empty() ? n : n * row_weight_[rows_.row[entry]];
     }
 
-    std::vector<Task> sampled_nodes(double share, std::int64_t max_rows) const {
-        std::vector<Task> tasks = all_nodes(), sample;
+    std::vector<double> level_positives() const {
+        std::vector<double> total(n_levels(), 0.0);
+        for (const NodeTask& task : tasks_)
+            for (std::int64_t e = rows_.begin[task.node]; e < rows_.begin[task.node + 1]; ++e) total[level_[task.node]] += positive_mass(e);
+        return total;
+    }
+
+    std::vector<NodeTask> sampled_nodes(double share, std::int64_t max_rows) const {
+        std::vector<NodeTask> tasks = tasks_, sample;
         std::vector<double> work_of_level(n_levels(), 0.0), taken(n_levels(), 0.0);
-        for (const Task& task : tasks) work_of_level[level_[task.node]] += static_cast<double>(task.work);
-        std::ranges::sort(tasks, {}, [&](const Task& task) { return mix(seed_ * 77 + task.node); });
-        for (Task task : tasks) {
+        for (const NodeTask& task : tasks) work_of_level[level_[task.node]] += static_cast<double>(task.work);
+        std::ranges::sort(tasks, {}, [&](const NodeTask& task) { return mix(seed_ * 77 + task.node); });
+        for (NodeTask task : tasks) {
             const int level = level_[task.node];
             if (taken[level] >= share * work_of_level[level] || rows_.n_rows(task.node) < 5) continue;
             taken[level] += static_cast<double>(task.work);
@@ -216,155 +150,44 @@ private:
             task.work = static_cast<std::size_t>(static_cast<double>(task.work) * task.sample) + 1;
             sample.push_back(task);
         }
-        std::ranges::stable_sort(sample, std::greater{}, &Task::work);
+        largest_first(sample);
         return sample;
     }
 
-    /// Calls body(task, n_threads, worker) with the task's problem prepared in scratch_[worker].
-    template <class Body>
-    void run_all(const std::vector<Task>& tasks, Progress* progress, Body&& body) {
-        std::size_t total = 0;
-        for (const Task& task : tasks) total += task.work;
+    /// For each task: prepares problem_[owner] and calls begin(task, owner); for its tiles and the solvers, in any order,
+    /// use(owner, tile, solver, stride, space) with the weights in space; at last end(task, owner).
+    template <class Begin, class Use, class End>
+    void solve_all(const std::vector<NodeTask>& tasks, std::span<const SolverSettings> solvers, Progress* progress, Begin&& begin, Use&& use, End&& end) {
+        std::size_t total = 0, most_tiles = 0;
+        for (const NodeTask& task : tasks) {
+            total += task.work;
+            most_tiles += (problems_.n_children(task.node) + max_tile_columns - 1) / max_tile_columns;
+        }
         if (progress) progress->total = total;
+        const int n_solvers = static_cast<int>(solvers.size());
         Watch watch;
-        watch_ = &watch;
-        auto run = [&](const Task& task, int n_threads, int worker) {
-            prepare(task, scratch_[worker]);
-            body(task, n_threads, worker);
-            if (progress) progress->done += task.work;
-        };
-        // A node that is a large part of all the work shares its tiles among the threads; the others go one to a thread.
-        std::size_t next = 0;
-        while (n_threads_ > 1 && next < tasks.size() && tasks[next].work * n_threads_ * 2 > total && n_children(tasks[next].node) > max_tile_columns)
-            run(tasks[next++], n_threads_, 0);
-        parallel_for(tasks.size() - next, n_threads_, [&](std::size_t t, int worker) { run(tasks[next + t], 1, worker); }, &watch);
-    }
-
-    /// Solves the tiles of a prepared problem and calls use(tile, stride, space) on each one's weights.
-    template <class Use>
-    void solve_tiles(const Task& task, const SolverSettings& solver, int n_threads, int worker, Use&& use) {
-        const Problem& problem = scratch_[worker].problem;
-        parallel_for(n_tiles(problem), n_threads, [&](std::size_t tile, int other) {
-            TileScratch& space = scratch_[n_threads > 1 ? other : worker].tile;
-            use(static_cast<int>(tile), solve(task, problem, static_cast<int>(tile), solver, space), space);
-        }, watch_);
-    }
-
-    std::uint64_t draw(int node, std::int32_t row) const { return mix(seed_ + 1000003ull * node + mix(row)); }
-
-    void prepare(const Task& task, Scratch& scratch) {
-        Problem& p = scratch.problem;
-        p.row.clear(), p.length.clear(), p.squared_norm.clear(), p.weight.clear(), p.entry.clear(), p.feature.clear();
-        std::size_t non_zeros = 0;
-        for (bool held_out : {false, true}) {
-            for (std::int64_t e = rows_.begin[task.node]; e < rows_.begin[task.node + 1]; ++e) {
-                const std::int32_t i = rows_.row[e];
-                if (!row_weight_.empty() && row_weight_[i] <= 0) continue;
-                if (task.held_out) {
-                    const std::uint64_t drawn = draw(task.node, i);
-                    if (held_out != (drawn % 5 == 0) || static_cast<double>(drawn >> 11) * 0x1p-53 >= task.sample) continue;
-                } else if (held_out) {
-                    break;
-                }
-                p.entry.push_back(e);
-                p.row.push_back(X_.row(i));
-                p.length.push_back(X_.length(i));
-                p.squared_norm.push_back(X_.squared_norm[i]);
-                if (!row_weight_.empty()) p.weight.push_back(row_weight_[i]);
-                non_zeros += X_.length(i);
-            }
-            if (!held_out) p.n_train = p.row.size();
-        }
-        const auto n_columns = static_cast<std::size_t>(n_features_);
-        if (non_zeros > 8 * n_columns)
-            p.n_features = n_columns;  // most features occur: numbering them anew would cost more than it saves
-        else
-            number_locally(scratch, non_zeros);
-
-        // Children by falling frequency: neighbours then shrink together. Children that never occur are left out: their probability is 0.
-        const int n_children = this->n_children(task.node);
-        std::vector<std::int64_t> count(n_children, 0);
-        for (std::int64_t e : std::span(p.entry).first(p.n_train))
-            for (std::int64_t q = rows_.positive_begin[e]; q < rows_.positive_begin[e + 1]; ++q) ++count[rows_.positive[q]];
-        p.child.clear();
-        for (int c = 0; c < n_children; ++c)
-            if (count[c] > 0) p.child.push_back(c);
-        std::ranges::stable_sort(p.child, std::greater{}, [&](int c) { return count[c]; });
-        p.column_of_child.assign(n_children, -1);
-        for (std::size_t k = 0; k < p.child.size(); ++k) p.column_of_child[p.child[k]] = static_cast<std::int32_t>(k);
-    }
-
-    void number_locally(Scratch& scratch, std::size_t non_zeros) {
-        Problem& p = scratch.problem;
-        auto& number = scratch.local_number;
-        number.resize(n_features_, 0);
-        for (std::size_t r = 0; r < p.row.size(); ++r)
-            for (int k = 0; k < p.length[r]; ++k) {
-                const std::uint32_t f = p.row[r][k].feature;
-                if (!number[f]) {
-                    number[f] = 1;
-                    p.feature.push_back(f);
-                }
-            }
-        std::ranges::sort(p.feature);
-        for (std::size_t k = 0; k < p.feature.size(); ++k) number[p.feature[k]] = static_cast<std::int32_t>(k);
-        p.local.clear();
-        p.local.reserve(non_zeros);
-        for (std::size_t r = 0; r < p.row.size(); ++r) {
-            const Entry* from = p.row[r];
-            p.row[r] = p.local.data() + p.local.size();
-            for (int k = 0; k < p.length[r]; ++k) p.local.push_back({static_cast<std::uint32_t>(number[from[k].feature]), from[k].value});
-        }
-        for (std::uint32_t f : p.feature) number[f] = 0;
-        p.n_features = p.feature.size();
-    }
-
-    /// Bit c of the answer: column first + c is positive in this entry.
-    std::uint32_t positive_bits(const Problem& p, std::int64_t entry, int first, int n) const {
-        std::uint32_t bits = 0;
-        for (std::int64_t q = rows_.positive_begin[entry]; q < rows_.positive_begin[entry + 1]; ++q) {
-            const int column = p.column_of_child[rows_.positive[q]] - first;
-            if (column >= 0 && column < n) bits |= 1u << column;
-        }
-        return bits;
-    }
-
-    static int tile_columns(const Problem& p, int tile) {
-        return std::min(max_tile_columns, static_cast<int>(p.child.size()) - tile * max_tile_columns);
-    }
-
-    int solve(const Task& task, const Problem& p, int tile, const SolverSettings& solver, TileScratch& space) const {
-        const Kernels& kernel = kernels();
-        const int n_rows = static_cast<int>(p.n_train), n_columns = tile_columns(p, tile);
-        const int stride = (n_columns + kernel.lanes - 1) / kernel.lanes * kernel.lanes;
-        space.positive.resize(n_rows);
-        for (int r = 0; r < n_rows; ++r) space.positive[r] = positive_bits(p, p.entry[r], tile * max_tile_columns, n_columns);
-        space.active.resize(n_rows);
-        space.order.resize(n_rows);
-        TileProblem problem{};
-        problem.n_rows = n_rows;
-        problem.n_columns = n_columns;
-        problem.stride = stride;
-        problem.rows = p.row.data();
-        problem.row_length = p.length.data();
-        problem.squared_norm = p.squared_norm.data();
-        problem.row_weight = p.weight.empty() ? nullptr : p.weight.data();
-        problem.positive = space.positive.data();
-        problem.weights = space.weights.zeroed(p.n_features * stride);
-        problem.dual = space.dual.zeroed(static_cast<std::size_t>(n_rows) * stride);
-        problem.active = space.active.data();
-        problem.order = space.order.data();
-        problem.end_epoch = solver.max_epochs;
-        problem.seed = mix(seed_ * 31 + mix(static_cast<std::uint64_t>(task.node) * 4096 + tile));
-        problem.should_stop = [](void* watch) { return static_cast<Watch*>(watch)->should_stop(); };
-        problem.watch = watch_;
-        kernel.solve_tile(problem, solver);
-        return stride;
+        share_tasks(
+            tasks.size(), most_tiles * n_solvers, n_threads_,
+            [&](std::size_t t, int owner) {
+                problems_.prepare(tasks[t], problem_[owner]);
+                begin(tasks[t], owner);
+                return problem_[owner].n_tiles() * n_solvers;
+            },
+            [&](std::size_t t, int step, int owner, int worker) {
+                const int tile = step / n_solvers, solver = step % n_solvers;
+                TileScratch& space = scratch_[worker];
+                use(owner, tile, solver, problems_.solve(tasks[t], problem_[owner], tile, solvers[solver], space, &watch), space);
+            },
+            [&](std::size_t t, int owner) {
+                end(tasks[t], owner);
+                if (progress) progress->done += tasks[t].work;
+            },
+            watch);
     }
 
     /// Scores of the held-out rows for the columns of a tile, into scores[row][column].
-    void score_held_out(const Problem& p, int tile, int stride, TileScratch& space, float prune, std::vector<float>& scores) const {
-        const int n_columns = tile_columns(p, tile);
+    void score_held_out(const NodeProblem& p, int tile, int stride, TileScratch& space, float prune, std::vector<float>& scores) const {
+        const int n_columns = p.tile_columns(tile);
         float* weights = space.weights.data();
         for (std::size_t k = 0; k < p.n_features * stride; ++k) weights[k] = std::abs(weights[k]) > prune ? weights[k] : 0.0f;
         for (std::size_t r = p.n_train; r < p.row.size(); ++r) {
@@ -378,7 +201,8 @@ private:
         }
     }
 
-    void count(const Problem& p, const std::vector<float>& scores, HeldOut& out) const {
+    /// Counts scores[row][column] of the held-out rows.
+    void count(const NodeProblem& p, const std::vector<float>& scores, HeldOut& out) const {
         std::vector<bool> is_positive(p.child.size());
         for (std::size_t r = p.n_train; r < p.row.size(); ++r) {
             const std::span<const float> score = std::span(scores).subspan((r - p.n_train) * p.child.size(), p.child.size());
@@ -393,9 +217,9 @@ private:
         }
     }
 
-    FrozenTile freeze(const Problem& p, int tile, int stride, const TileScratch& space, float prune) const {
+    FrozenTile freeze(const NodeProblem& p, int tile, int stride, const TileScratch& space, float prune) const {
         const float* weights = space.weights.data();
-        const int n_columns = tile_columns(p, tile), n_groups = (n_columns + group_columns - 1) / group_columns;
+        const int n_columns = p.tile_columns(tile), n_groups = (n_columns + group_columns - 1) / group_columns;
         const int first_group = tile * max_tile_columns % max_panel_columns / group_columns;
         std::array<float, max_tile_columns> largest{}, inverse{};
         for (std::size_t f = 0; f < p.n_features; ++f)
@@ -419,7 +243,7 @@ private:
         return frozen;
     }
 
-    std::vector<Panel> assemble(int node, const Problem& p, const std::vector<FrozenTile>& tiles) const {
+    std::vector<Panel> assemble(int node, const NodeProblem& p, const std::vector<FrozenTile>& tiles) const {
         constexpr std::size_t tiles_per_panel = max_panel_columns / max_tile_columns;
         std::vector<Panel> panels;
         for (std::size_t first = 0; first < tiles.size(); first += tiles_per_panel) {
@@ -457,16 +281,16 @@ private:
         return panels;
     }
 
-    const PreparedRows& X_;
     const TreeView& tree_;
     const NodeRows& rows_;
     std::span<const float> row_weight_;
-    std::int64_t n_features_;
     std::uint64_t seed_;
     int n_threads_;
+    NodeProblems problems_;
+    std::vector<NodeTask> tasks_;  ///< the largest first, for balance
     std::vector<int> level_;
-    std::vector<Scratch> scratch_;
-    Watch* watch_ = nullptr;  ///< of the call that runs
+    std::vector<NodeProblem> problem_;  ///< of each thread: the one that it prepared
+    std::vector<TileScratch> scratch_;
 };
 
 }  // namespace ramify

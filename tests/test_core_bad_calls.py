@@ -112,7 +112,7 @@ def test_values_that_are_no_numbers_cannot_lead_astray(value, one_of):
         trainer = block_trainer(X, Y, tree)
         trainer.train(solver_settings(loss=loss))
         trainer.train_hashed(solver_settings(loss=loss), 8)
-        trainer.held_out(solver_settings(loss=loss), 1.0, 100)
+        trainer.held_out([solver_settings(loss=loss)], 1.0, 100)
 
 
 def test_named_labels_outside_the_model_are_refused(model):
@@ -178,7 +178,9 @@ def test_labels_need_leaves():
 def test_any_share_can_be_held_out(share, max_rows):
     rng = np.random.default_rng(0)
     trainer = block_trainer(random_rows(rng, 30, 4), random_labels(rng, 30, 5), random_tree(rng, 5))
-    assert all(np.isfinite(part).all() for part in trainer.held_out(solver_settings(), share, max_rows))
+    [found], stands_for = trainer.held_out([solver_settings()], share, max_rows)
+    assert all(np.isfinite(part).all() for part in (*found, stands_for))
+    assert trainer.held_out([], share, max_rows)[0] == []
 
 
 NUMBERS = st.one_of(st.integers(-3, 12), st.sampled_from([2**31 - 1, -(2**31)]))

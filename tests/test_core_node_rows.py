@@ -109,9 +109,8 @@ def test_held_out_scores_are_those_of_a_model_without_the_rows(loss, is_weighted
     weight = rng.uniform(0.5, 2, n).astype(np.float32) if is_weighted else None
     tree = one_level_tree(None, Y)
     solver = solver_settings(loss=loss)
-    positive, negative, softmax_loss = block_trainer(X, Y, tree, seed=seed, sample_weight=weight).held_out(
-        solver, 1.0, 10**6
-    )
+    trainer = block_trainer(X, Y, tree, seed=seed, sample_weight=weight)
+    [(positive, negative, softmax_loss)], _ = trainer.held_out([solver], 1.0, 10**6)
     assert positive.shape == negative.shape == (2, 512)
     assert positive[0].sum() == negative[0].sum() == 0  # every row has a label: there is no gate
 
@@ -143,7 +142,7 @@ def test_scores_beyond_the_histogram_fall_into_its_outer_bins():
     trainer = block_trainer(X, Y, one_level_tree(None, Y), normalize=False, bias=0.0)
     solver = solver_settings(C=1e-3)
     assert (np.abs(thaw(trainer.train(solver), 1)[0][1]) > 0).all()
-    positive, negative, _ = trainer.held_out(solver, 1.0, 10**6)
+    [(positive, negative, _)], _ = trainer.held_out([solver], 1.0, 10**6)
     assert positive[1].sum() == negative[1].sum() > 0
     centre = _core.HISTOGRAM_LOW + _core.HISTOGRAM_WIDTH * (np.arange(512) + 0.5)
     assert positive[1] @ centre > 0 > negative[1] @ centre
@@ -151,7 +150,7 @@ def test_scores_beyond_the_histogram_fall_into_its_outer_bins():
 
 def held_out_mass(trainer, share, max_rows):
     """Of each level, how many scores of held-out rows were counted."""
-    positive, negative, _ = trainer.held_out(solver_settings(), share, max_rows)
+    [(positive, negative, _)], _ = trainer.held_out([solver_settings()], share, max_rows)
     return (positive + negative).sum(axis=1)
 
 

@@ -77,9 +77,13 @@ def test_threads_change_no_bit_of_training(size, shape):
         expected = one.train(solver)
         assert same_arrays(expected, two.train(solver))
         assert same_arrays(expected, five.train(solver))
-        held_out = one.held_out(solver, 0.5, 100)
-        for other in (two, five):
-            assert all(np.array_equal(a, b) for a, b in zip(held_out, other.held_out(solver, 0.5, 100), strict=True))
+        solvers = [solver, solver_settings(C=0.1), solver]
+        first, *others = (trainer.held_out(solvers, 0.5, 100) for trainer in (one, two, five))
+        assert all(np.array_equal(a, b) for a, b in zip(first[0][0], first[0][2], strict=True))
+        for found, stands_for in others:
+            assert np.array_equal(stands_for, first[1])
+            for parts, expected_parts in zip(found, first[0], strict=True):
+                assert all(np.array_equal(a, b) for a, b in zip(parts, expected_parts, strict=True))
 
 
 @pytest.mark.parametrize("make", [make_multilabel, make_multiclass])
@@ -109,6 +113,6 @@ def test_a_trainer_can_be_used_again():
     rng = np.random.default_rng(3)
     trainer = block_trainer(random_rows(rng, 50, 300, density=0.02), random_labels(rng, 50, 20), random_tree(rng, 20))
     first = trainer.train(solver_settings())
-    trainer.held_out(solver_settings(C=0.1), 1.0, 30)
+    trainer.held_out([solver_settings(C=0.1)], 1.0, 30)
     trainer.train_hashed(solver_settings(), 8)
     assert same_arrays(first, trainer.train(solver_settings()))

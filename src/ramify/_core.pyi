@@ -1,3 +1,4 @@
+import collections.abc
 from typing import Any
 
 import numpy as np
@@ -125,8 +126,11 @@ class BlockTrainer:
         self, solver: SolverSettings, bits: int, progress: Progress | None = None
     ) -> dict[str, NDArray[Any]]: ...
     def held_out(
-        self, solver: SolverSettings, share: float, max_rows: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
+        self, solvers: collections.abc.Sequence[SolverSettings], share: float, max_rows: int
+    ) -> tuple[
+        list[tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]],
+        NDArray[np.float64],
+    ]: ...
 
 class LabelTreeModel:
     def __init__(
