@@ -4,7 +4,9 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -39,6 +41,11 @@ inline void check_csr(std::span<const std::int64_t> indptr, std::span<const std:
         throw nb::value_error((std::string(name) + ": row pointers do not fit the indices").c_str());
     for (std::size_t i = 1; i < indptr.size(); ++i)
         if (indptr[i] < indptr[i - 1]) throw nb::value_error((std::string(name) + ": row pointers must not fall").c_str());
+    // All first, without a branch, which vector units do at once; which one it was only matters if there is one.
+    const auto last = static_cast<std::uint32_t>(std::min<std::int64_t>(n_columns - 1, std::numeric_limits<std::int32_t>::max()));
+    std::uint32_t bits = 0;
+    for (std::int32_t j : indices) bits |= static_cast<std::uint32_t>(j) | (last - static_cast<std::uint32_t>(j));
+    if (n_columns > 0 && bits >> 31 == 0) return;
     for (std::int32_t j : indices)
         if (j < 0 || j >= n_columns)
             throw nb::value_error((std::string(name) + ": column " + std::to_string(j) + " is outside 0.." + std::to_string(n_columns - 1)).c_str());

@@ -73,8 +73,8 @@ public:
         for (std::int32_t j : view(y_indices))
             if (static_cast<std::size_t>(j) >= leaf_of.size() || leaf_of[j] < 0) throw nb::value_error(("label " + std::to_string(j) + " has no leaf in the tree").c_str());
         nb::gil_scoped_release release;
-        rows_.emplace(X, features);
-        node_rows_.emplace(tree_, view(y_indptr), view(y_indices), leaf_of);
+        rows_.emplace(X, features, n_threads);
+        node_rows_.emplace(tree_, view(y_indptr), view(y_indices), leaf_of, n_threads);
         trainer_.emplace(*rows_, tree_, *node_rows_, weight_, n_features_, seed, n_threads);
     }
 
@@ -85,7 +85,9 @@ public:
         BlockStorage storage;
         {
             nb::gil_scoped_release release;
-            for (Panel& panel : trainer_->train(solver, progress)) {
+            std::vector<Panel> panels = trainer_->train(solver, progress);
+            reserve(storage, panels);
+            for (Panel& panel : panels) {
                 append_panel(storage, panel, n_features_);
                 panel = Panel{};  // its memory is needed for the arrays
             }

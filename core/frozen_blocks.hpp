@@ -75,6 +75,22 @@ struct Panel {
     std::vector<std::int8_t> group_weight;
 };
 
+/// Makes room for the largest arrays of all these panels at once.
+inline void reserve(BlockStorage& out, std::span<const Panel> panels) {
+    std::size_t n_columns = 0, n_rows = 0, n_groups = 0;
+    for (const Panel& panel : panels) {
+        n_columns += panel.child.size();
+        n_rows += panel.row_group.size();
+        n_groups += panel.group_id.size();
+    }
+    out.panels.reserve(panels.size() * panel_fields);
+    out.column_child.reserve(n_columns);
+    out.column_scale.reserve(n_columns);
+    out.row_group.reserve(n_rows);
+    out.group_id.reserve(n_groups);
+    out.group_weight.reserve(n_groups * group_columns);
+}
+
 /// Appends a panel, choosing its index.
 inline void append_panel(BlockStorage& out, const Panel& panel, std::int64_t n_features) {
     const auto n_rows = static_cast<std::int64_t>(panel.feature.size());
