@@ -59,6 +59,20 @@ struct LinkMap {
     float step = 1.0f;
 };
 
+/// The loops of online learning, over rows of `row_size` floats of which the first are weights (online_block.hpp).
+/// Columns are rounded up to a multiple of 8 inside all arrays.
+struct OnlineKernels {
+    /// scores[c] = sum over k of value[k] * weight c of row[k].
+    void (*score)(const float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n, int n_columns, float* scores);
+    /// From scores (times scale) to gradients of the logistic loss, in place; sign is +1, -1, or 0 for a column that learns nothing.
+    void (*gradient)(const float* sign, float scale, float weight, int n_columns, float* scores);
+    /// AdaGrad: the second half of a row holds the sums of squared gradients.
+    void (*adagrad)(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n, int n_columns, const float* gradient,
+                    float rate, float eps);
+    /// Plain descent.
+    void (*descend)(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n, int n_columns, const float* gradient, float rate);
+};
+
 struct Kernels {
     const char* name;
     int lanes;  ///< a tile's stride is a multiple of this
@@ -72,6 +86,7 @@ struct Kernels {
     void (*to_logits)(float* sums, const float* scale, int n, LinkMap map);
     /// p[c] = 1 / (1 + exp(-logit[c])), in place; n rounded up to a multiple of 8.
     void (*to_probabilities)(float* logits, int n);
+    OnlineKernels online;
 };
 
 extern const Kernels kernels_baseline;

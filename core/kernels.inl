@@ -292,8 +292,11 @@ void to_probabilities(float* logits, int n) {
     }
 }
 
+#include "online_kernels.inl"
+
 }  // namespace
 
-const Kernels RAMIFY_KERNELS{RAMIFY_KERNELS_NAME, RAMIFY_LANES, solve_tile, match_bitmap, add_groups, to_logits, to_probabilities};
+const Kernels RAMIFY_KERNELS{RAMIFY_KERNELS_NAME, RAMIFY_LANES, solve_tile, match_bitmap, add_groups, to_logits, to_probabilities,
+                             {online_score, online_gradient, online_adagrad, online_descend}};
 
 }  // namespace ramify

@@ -9,6 +9,7 @@ namespace nb = nanobind;
 void bind_data(nb::module_& m);
 void bind_trees(nb::module_& m);
 void bind_blocks(nb::module_& m);
+void bind_online(nb::module_& m);
 
 static void poll_python_signals() {
     nb::gil_scoped_acquire gil;
@@ -27,4 +28,5 @@ NB_MODULE(_core, m) {
     bind_data(m);
     bind_trees(m);
     bind_blocks(m);
+    bind_online(m);
 }

@@ -1,0 +1,135 @@
+/// Searches in a label tree that is still learning: exact best-first, and the labels that the caller names.
+///
+/// With `is_current` all blocks are up to date, so that several threads may search at once; otherwise a block applies its
+/// queue when the search reaches it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "online_learner.hpp"
+#include "tree_search.hpp"
+
+namespace ramify {
+
+struct OnlineSearchScratch {
+    OnlineScratch score;
+    std::vector<Entry> x;
+    std::vector<std::pair<float, std::int32_t>> open;
+    std::vector<Found> found;
+    std::vector<std::uint8_t> is_marked;  ///< per node, for named labels
+    std::vector<std::int32_t> marked;
+    std::int64_t n_scored_blocks = 0;
+};
+
+class OnlineSearch {
+public:
+    OnlineSearch(OnlineLearner& learner, bool is_current) : learner_(learner), is_current_(is_current) {}
+
+    /// The answer is scratch.found, best first.
+    void search(std::span<const Entry> x, const SearchSettings& settings, OnlineSearchScratch& scratch) const {
+        const OnlineTree& tree = learner_.tree();
+        auto& open = scratch.open;    // a heap, the most probable on top; ties by the lower node
+        auto& found = scratch.found;  // a heap, the worst answer on top
+        auto worse = [](const auto& a, const auto& b) { return a.first != b.first ? a.first < b.first : a.second > b.second; };
+        const auto k = static_cast<std::size_t>(settings.top_k);
+        open.clear();
+        found.clear();
+        if (k == 0 || !tree.has_labels()) return;
+        auto is_full = [&] { return found.size() >= k; };
+        auto reach = [&](float p, std::int32_t node) {
+            if (!(p > 0.0f) || p < lowest(settings, node)) return;
+            if (tree.is_leaf(node)) {
+                const Found f{p, tree.label(node)};
+                if (is_full()) {
+                    if (!(f < found.front())) return;
+                    std::pop_heap(found.begin(), found.end());
+                    found.pop_back();
+                }
+                found.push_back(f);
+                std::push_heap(found.begin(), found.end());
+            } else if (!is_full() || p >= found.front().probability) {
+                open.emplace_back(p, node);
+                std::ranges::push_heap(open, worse);
+            }
+        };
+        reach(root_probability(x, scratch), OnlineTree::root);
+        while (!open.empty()) {
+            const auto [p, node] = open.front();
+            if (is_full() && p < found.front().probability) break;
+            std::ranges::pop_heap(open, worse);
+            open.pop_back();
+            const std::span<const float> conditional = conditionals(node, x, scratch);
+            const auto& child = tree.block(node)->child;
+            for (std::size_t c = 0; c < child.size(); ++c)
+                if (child[c] >= 0) reach(p * conditional[c], child[c]);
+        }
+        std::sort(found.begin(), found.end());
+    }
+
+    /// Probabilities of the named labels into `out`; a label that the tree does not have has probability 0.
+    void named(std::span<const Entry> x, std::span<const std::int32_t> labels, OnlineSearchScratch& scratch, float* out) const {
+        const OnlineTree& tree = learner_.tree();
+        if (scratch.is_marked.size() < static_cast<std::size_t>(tree.n_nodes())) scratch.is_marked.resize(tree.n_nodes(), 0);
+        scratch.marked.clear();
+        for (std::int32_t label : labels)
+            for (std::int32_t v = tree.leaf(label); v >= 0 && !scratch.is_marked[v]; v = tree.parent(v)) {
+                scratch.is_marked[v] = 1;
+                scratch.marked.push_back(v);
+            }
+        auto& open = scratch.open;
+        auto& found = scratch.found;
+        open.clear();
+        found.clear();
+        auto reach = [&](float p, std::int32_t node) {
+            if (tree.is_leaf(node))
+                found.push_back({p, tree.label(node)});
+            else
+                open.emplace_back(p, node);
+        };
+        if (!scratch.marked.empty()) reach(root_probability(x, scratch), OnlineTree::root);
+        while (!open.empty()) {
+            const auto [p, node] = open.back();
+            open.pop_back();
+            const std::span<const float> conditional = conditionals(node, x, scratch);
+            const auto& child = tree.block(node)->child;
+            for (std::size_t c = 0; c < child.size(); ++c)
+                if (child[c] >= 0 && scratch.is_marked[child[c]]) reach(p * conditional[c], child[c]);
+        }
+        for (std::int32_t v : scratch.marked) scratch.is_marked[v] = 0;
+        std::ranges::sort(found, {}, &Found::label);
+        for (std::size_t k = 0; k < labels.size(); ++k) {
+            const auto at = std::ranges::lower_bound(found, labels[k], {}, &Found::label);
+            out[k] = at != found.end() && at->label == labels[k] ? at->probability : 0.0f;
+        }
+    }
+
+    /// P(any label), which is one as long as every example had one.
+    float root_probability(std::span<const Entry> x, OnlineSearchScratch& scratch) const {
+        OnlineBlock* gate = learner_.tree().gate();
+        return gate ? probabilities(*gate, x, scratch)[0] : 1.0f;
+    }
+
+    std::span<const float> conditionals(int node, std::span<const Entry> x, OnlineSearchScratch& scratch) const {
+        return probabilities(*learner_.tree().block(node), x, scratch);
+    }
+
+private:
+    static float lowest(const SearchSettings& s, std::int32_t node) {
+        return s.node_threshold.empty() ? s.threshold : std::max(s.threshold, s.node_threshold[node]);
+    }
+
+    std::span<const float> probabilities(OnlineBlock& block, std::span<const Entry> x, OnlineSearchScratch& scratch) const {
+        if (!is_current_) learner_.apply(block);
+        ++scratch.n_scored_blocks;
+        return learner_.probabilities(block, x, scratch.score);
+    }
+
+    OnlineLearner& learner_;
+    bool is_current_;
+};
+
+}  // namespace ramify

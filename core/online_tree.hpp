@@ -1,0 +1,263 @@
+/// A label tree that grows while its classifiers learn: algorithms 4 to 6 of the online-plt paper as column operations.
+///
+/// The classifiers of a node's children are columns of the node's block, and so is theta, the node's auxiliary classifier:
+/// both are updated on exactly the same examples. A new leaf's classifier is minus theta, an inserted node's is theta.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "label_tree.hpp"
+#include "online_block.hpp"
+
+namespace ramify {
+
+/// Where a tree may still be extended, which is where theta has to be kept.
+struct GrowthSettings {
+    enum class Theta { nowhere, pre_leaves, leaves, everywhere };
+    Theta theta = Theta::pre_leaves;
+    int arity = 2;           ///< b: inner nodes are filled up to it
+    int pre_leaf_arity = 100;  ///< b_max: children of a node whose children are all leaves
+};
+
+class OnlineTree {
+public:
+    static constexpr int root = 0;
+
+    OnlineTree(const GrowthSettings& growth, bool has_sums, bool may_have_empty_rows)
+        : growth_(growth), has_sums_(has_sums), may_have_empty_rows_(may_have_empty_rows) {
+        new_node(-1, -1);
+        block_[root] = empty_block();
+        if (wants_theta(root) || is_gate_pending()) block_[root]->add_column(theta_column);
+    }
+
+    // --- shape ------------------------------------------------------------------------------------------------------
+
+    int n_nodes() const { return static_cast<int>(parent_.size()); }
+    bool has_labels() const { return n_leaves_[root] > 0; }
+    bool is_leaf(int v) const { return label_[v] >= 0; }
+    std::int32_t label(int v) const { return label_[v]; }
+    std::int32_t parent(int v) const { return parent_[v]; }
+    std::int32_t column(int v) const { return column_[v]; }
+    int n_leaves(int v) const { return n_leaves_[v]; }
+    int n_children(int v) const { return n_children_[v]; }
+    int n_leaf_children(int v) const { return n_leaf_children_[v]; }
+    bool is_pre_leaf(int v) const { return n_children_[v] == n_leaf_children_[v]; }
+    /// The leaf of a label, or -1.
+    std::int32_t leaf(std::int64_t label) const { return label >= 0 && label < std::ssize(leaf_of_) ? leaf_of_[label] : -1; }
+    std::int64_t label_bound() const { return std::ssize(leaf_of_); }
+    OnlineBlock* block(int v) const { return block_[v].get(); }
+    OnlineBlock* gate() const { return gate_.get(); }
+    std::span<const std::int32_t> parents() const { return parent_; }
+    std::span<const std::int32_t> labels() const { return label_; }
+    std::span<const std::int32_t> columns() const { return column_; }
+
+    /// Memory of the tree and its blocks, in bytes.
+    std::size_t bytes() const {
+        std::size_t total = parent_.capacity() * (6 * sizeof(std::int32_t) + sizeof(void*)) + leaf_of_.capacity() * sizeof(std::int32_t);
+        for (const auto& block : block_)
+            if (block) total += block->bytes();
+        return total + (gate_ ? gate_->bytes() : 0);
+    }
+
+    // --- growth; every block concerned must have applied its queue ----------------------------------------------------
+
+    /// The first label of all: the root is its leaf.
+    void label_root(std::int32_t label) {
+        label_[root] = label;
+        set_leaf(label, root);
+        n_leaves_[root] = 1;
+    }
+
+    /// Algorithm 5: a new node between v and its children; of a leaf, a new leaf below v that takes its label.
+    void insert_node(int v) {
+        const int theta = theta_of(v);
+        OnlineBlock& old = *block_[v];
+        const int inserted = new_node(v, label_[v]);
+        n_leaves_[inserted] = n_leaves_[v];
+        if (is_leaf(v)) {
+            set_leaf(label_[v], inserted);
+            label_[v] = -1;
+            column_[inserted] = old.add_copy(theta, 1.0f, inserted);
+            n_children_[v] = n_leaf_children_[v] = 1;
+            if (parent_[v] >= 0) --n_leaf_children_[parent_[v]];
+            if (growth_.theta == GrowthSettings::Theta::leaves || growth_.theta == GrowthSettings::Theta::everywhere)
+                block_[inserted] = std::make_unique<OnlineBlock>(old.with_column(theta, theta_column));
+        } else {
+            auto fresh = std::make_unique<OnlineBlock>(old.with_column(theta, theta_column));
+            column_[inserted] = fresh->add_copy(0, 1.0f, inserted);
+            for (std::int32_t c : old.child)
+                if (c >= 0) parent_[c] = inserted;
+            n_children_[inserted] = n_children_[v];
+            n_leaf_children_[inserted] = n_leaf_children_[v];
+            n_children_[v] = 1;
+            n_leaf_children_[v] = 0;
+            block_[inserted] = std::move(block_[v]);
+            block_[v] = std::move(fresh);
+        }
+    }
+
+    /// Algorithm 6: a new leaf below v.
+    int add_leaf(std::int32_t label, int v) {
+        const int theta = theta_of(v);
+        const int leaf = new_node(v, label);
+        set_leaf(label, leaf);
+        column_[leaf] = block_[v]->add_copy(theta, -1.0f, leaf);
+        ++n_children_[v];
+        ++n_leaf_children_[v];
+        for (int a = leaf; a >= 0; a = parent_[a]) ++n_leaves_[a];
+        if (wants_theta(leaf)) {
+            block_[leaf] = empty_block();
+            block_[leaf]->add_column(theta_column);
+        }
+        release_theta(v);
+        for (std::int32_t c : block_[v]->child)  // a leaf that has got a leaf beside it is not extended any more
+            if (c >= 0 && is_leaf(c) && block_[c] && !wants_theta(c)) block_[c].reset();
+        return leaf;
+    }
+
+    /// The root's own classifier, made when the first row without labels comes: until then it has seen what theta has seen.
+    void open_gate() {
+        gate_ = std::make_unique<OnlineBlock>(block_[root]->with_column(theta_of(root), root));
+        release_theta(root);
+    }
+
+    // --- a tree that is given -----------------------------------------------------------------------------------------
+
+    /// Starts with a whole tree instead of a bare root; its classifiers have learned nothing.
+    void adopt(const TreeView& tree) {
+        parent_.assign(tree.parent.begin(), tree.parent.end());
+        label_.assign(tree.label.begin(), tree.label.end());
+        rebuild_shape();
+        for (int v = 0; v < n_nodes(); ++v) {
+            if (is_leaf(v) && !wants_theta(v) && !(v == root && is_gate_pending())) continue;
+            block_[v] = empty_block();
+            if (wants_theta(v) || (v == root && is_gate_pending())) block_[v]->add_column(theta_column);
+        }
+        for (int v = 1; v < n_nodes(); ++v) column_[v] = block_[parent_[v]]->add_column(v);
+    }
+
+    /// Takes back a stored tree; the columns of the blocks say what belongs where.
+    void restore(std::vector<std::int32_t> parent, std::vector<std::int32_t> label, std::vector<std::unique_ptr<OnlineBlock>> blocks,
+                 std::unique_ptr<OnlineBlock> gate) {
+        parent_ = std::move(parent);
+        label_ = std::move(label);
+        rebuild_shape();
+        block_ = std::move(blocks);
+        gate_ = std::move(gate);
+        std::vector<bool> has_column(n_nodes());
+        for (int v = 0; v < n_nodes(); ++v) {
+            if (!block_[v]) {
+                if (!is_leaf(v)) throw std::invalid_argument("online model: inner node " + std::to_string(v) + " has no block");
+                continue;
+            }
+            for (int c = 0; c < block_[v]->n_columns(); ++c) {
+                const std::int32_t child = block_[v]->child[c];
+                if (child < 0) continue;
+                if (child >= n_nodes() || parent_[child] != v || has_column[child])
+                    throw std::invalid_argument("online model: a column of node " + std::to_string(v) + " belongs to no child");
+                has_column[child] = true;
+                column_[child] = c;
+            }
+            if (wants_theta(v) && block_[v]->theta() < 0) throw std::invalid_argument("online model: node " + std::to_string(v) + " lacks theta");
+        }
+        for (int v = 1; v < n_nodes(); ++v)
+            if (!has_column[v]) throw std::invalid_argument("online model: node " + std::to_string(v) + " has no column");
+        if (is_gate_pending() && (!block_[root] || block_[root]->theta() < 0)) throw std::invalid_argument("online model: the root lacks theta");
+    }
+
+    std::unique_ptr<OnlineBlock> empty_block() const { return std::make_unique<OnlineBlock>(has_sums_); }
+
+    /// Whether a policy may extend the tree at this node.
+    bool wants_theta(int v) const {
+        switch (growth_.theta) {
+            case GrowthSettings::Theta::nowhere: return false;
+            case GrowthSettings::Theta::everywhere: return true;
+            case GrowthSettings::Theta::leaves: return n_children_[v] == 0;
+            case GrowthSettings::Theta::pre_leaves: break;
+        }
+        if (n_children_[v] > 0) return is_pre_leaf(v) || n_children_[v] < growth_.arity;
+        const std::int32_t p = parent_[v];
+        return p < 0 || n_leaf_children_[p] == 1 || !is_pre_leaf(p);
+    }
+
+private:
+    /// The gate will be copied from the root's theta.
+    bool is_gate_pending() const { return may_have_empty_rows_ && !gate_; }
+
+    int theta_of(int v) const {
+        const int theta = block_[v] ? block_[v]->theta() : -1;
+        if (theta < 0)
+            throw std::invalid_argument("node " + std::to_string(v) + " cannot be extended: it is full, or its auxiliary classifier is gone");
+        return theta;
+    }
+
+    void release_theta(int v) {
+        if (wants_theta(v) || (v == root && is_gate_pending())) return;
+        const std::int32_t moved = block_[v]->drop_theta();
+        if (moved >= 0) column_[moved] = static_cast<std::int32_t>(std::ranges::find(block_[v]->child, moved) - block_[v]->child.begin());
+    }
+
+    int new_node(std::int32_t parent, std::int32_t label) {
+        parent_.push_back(parent);
+        label_.push_back(label);
+        column_.push_back(-1);
+        n_leaves_.push_back(0);
+        n_children_.push_back(0);
+        n_leaf_children_.push_back(0);
+        block_.emplace_back();
+        return n_nodes() - 1;
+    }
+
+    void set_leaf(std::int32_t label, std::int32_t node) {
+        if (label >= std::ssize(leaf_of_)) leaf_of_.resize(std::max<std::size_t>(label + 1, leaf_of_.size() * 3 / 2), -1);
+        leaf_of_[label] = node;
+    }
+
+    void rebuild_shape() {
+        const int n = n_nodes();
+        if (n == 0 || static_cast<int>(label_.size()) != n || parent_[root] != -1) throw std::invalid_argument("online model: its tree has no root");
+        column_.assign(n, -1);
+        n_leaves_.assign(n, 0);
+        n_children_.assign(n, 0);
+        n_leaf_children_.assign(n, 0);
+        block_.clear();
+        block_.resize(n);
+        leaf_of_.clear();
+        for (int v = 1; v < n; ++v) {
+            if (parent_[v] < 0 || parent_[v] >= n || is_leaf(parent_[v])) throw std::invalid_argument("online model: node " + std::to_string(v) + " has no parent");
+            ++n_children_[parent_[v]];
+            n_leaf_children_[parent_[v]] += is_leaf(v);
+        }
+        for (int v = 0; v < n; ++v) {
+            if (!is_leaf(v)) {
+                if (n_children_[v] == 0 && n > 1) throw std::invalid_argument("online model: inner node " + std::to_string(v) + " has no child");
+                continue;
+            }
+            if (leaf(label_[v]) >= 0) throw std::invalid_argument("online model: two leaves have label " + std::to_string(label_[v]));
+            set_leaf(label_[v], v);
+            int steps = 0;
+            for (int a = v; a >= 0; a = parent_[a]) {
+                ++n_leaves_[a];
+                if (++steps > n) throw std::invalid_argument("online model: its tree has a circle");
+            }
+        }
+        // A circle that no leaf hangs from is left without leaves.
+        for (int v = 0; v < n && n > 1; ++v)
+            if (n_leaves_[v] == 0) throw std::invalid_argument("online model: node " + std::to_string(v) + " leads to no leaf");
+    }
+
+    GrowthSettings growth_;
+    bool has_sums_, may_have_empty_rows_;
+    std::vector<std::int32_t> parent_, label_, column_, n_leaves_, n_children_, n_leaf_children_, leaf_of_;
+    std::vector<std::unique_ptr<OnlineBlock>> block_;
+    std::unique_ptr<OnlineBlock> gate_;
+};
+
+}  // namespace ramify
