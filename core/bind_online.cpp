@@ -363,7 +363,6 @@ public:
         const std::lock_guard lock(mutex_);
         return learner_.tree().has_labels();
     }
-    std::int64_t label_bound() const { return learner_.tree().label_bound(); }
 
 private:
     struct Locked {
@@ -473,6 +472,5 @@ void bind_online(nb::module_& m) {
         .def_prop_ro("n_updates", &BoundLearner::n_updates, "Updates of single classifiers, auxiliary ones included.")
         .def_prop_ro("n_evicted_rows", &BoundLearner::n_evicted_rows, "Rows given up for the memory budget.")
         .def_prop_ro("memory", &BoundLearner::memory, "Bytes held.")
-        .def_prop_ro("has_labels", &BoundLearner::has_labels, "Whether any label has been seen.")
-        .def_prop_ro("label_bound", &BoundLearner::label_bound, "One above the largest label seen, at least.");
+        .def_prop_ro("has_labels", &BoundLearner::has_labels, "Whether any label has been seen.");
 }

@@ -8,14 +8,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["PLTClassifier", "data", "load", "metrics", "plots", "trees"]
+__all__ = ["OnlinePLTClassifier", "PLTClassifier", "data", "load", "metrics", "plots", "trees"]
 
 if TYPE_CHECKING:
     from ramify import data, metrics, plots, trees
+    from ramify.models.online_plt import OnlinePLTClassifier
     from ramify.models.plt import PLTClassifier
     from ramify.persist import load
 
-_HOMES = {"PLTClassifier": "ramify.models.plt", "load": "ramify.persist"}
+_HOMES = {
+    "OnlinePLTClassifier": "ramify.models.online_plt",
+    "PLTClassifier": "ramify.models.plt",
+    "load": "ramify.persist",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -173,3 +173,89 @@ class LabelTreeModel:
     def explain(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], label: int
     ) -> list[tuple[int, float, NDArray[np.int32], NDArray[np.float32]]]: ...
+
+class OnlineLearner:
+    def __init__(
+        self,
+        *,
+        rule: str,
+        learning_rate: float,
+        eps: float,
+        l2: float,
+        normalize: bool,
+        bias: float,
+        one_of: bool,
+        buffer_entries: int,
+        memory_budget: int,
+        policy: str,
+        alpha: float,
+        fair_share: float,
+        arity: int,
+        pre_leaf_arity: int,
+        seed: int,
+    ) -> None: ...
+    def adopt(
+        self,
+        parent: NDArray[np.int32],
+        first_child: NDArray[np.int32],
+        n_children: NDArray[np.int32],
+        label: NDArray[np.int32],
+        n_labels: int,
+    ) -> None: ...
+    def learn(
+        self,
+        x_indptr: NDArray[np.int64],
+        x_indices: NDArray[np.int32],
+        x_data: NDArray[np.float32],
+        y_indptr: NDArray[np.int64],
+        y_indices: NDArray[np.int32],
+        sample_weight: NDArray[np.float32] | None,
+        order: NDArray[np.int64] | None,
+        n_threads: int,
+        own_policy: collections.abc.Callable[..., tuple[int, bool]] | None,
+        progress: Progress | None,
+    ) -> None: ...
+    def apply_all(self, n_threads: int) -> None: ...
+    def search(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        data: NDArray[np.float32],
+        top_k: int | None,
+        threshold: float,
+        label_threshold: NDArray[np.float32] | None,
+        n_threads: int,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], int]: ...
+    def search_row(
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int, threshold: float
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]: ...
+    def named(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        data: NDArray[np.float32],
+        label_indptr: NDArray[np.int64],
+        labels: NDArray[np.int32],
+        n_threads: int,
+    ) -> NDArray[np.float32]: ...
+    def explain(
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], label: int
+    ) -> list[tuple[int, float, NDArray[np.int32], NDArray[np.float32]]]: ...
+    def tree(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]: ...
+    def freeze(self, n_features: int, prune: float, n_threads: int) -> dict[str, NDArray[Any]]: ...
+    def state(self, n_threads: int) -> dict[str, NDArray[Any]]: ...
+    def restore(self, arrays: dict[str, NDArray[Any]]) -> None: ...
+    def children(self, node: int) -> list[int]: ...
+    def is_leaf(self, node: int) -> bool: ...
+    def n_leaves(self, node: int) -> int: ...
+    def probabilities(self, node: int, indices: NDArray[np.int32], values: NDArray[np.float32]) -> list[float]: ...
+    @property
+    def n_examples(self) -> int: ...
+    @property
+    def n_updates(self) -> int: ...
+    @property
+    def n_evicted_rows(self) -> int: ...
+    @property
+    def memory(self) -> int: ...
+    @property
+    def has_labels(self) -> bool: ...

@@ -176,6 +176,17 @@ class LabelEncoding:
         self.n_labels = len(names)
         return indicator_of(np.fromiter(map(index.__getitem__, values), np.int32, len(values)), indptr, self.n_labels)
 
+    def shrink(self, n_labels: int) -> None:
+        """Forget the last labels, so that only the first `n_labels` are left."""
+        if self.kind == "indicator":
+            self._classes = None
+        else:
+            names, index = self._name_list(), self._name_index()
+            for name in names[n_labels:]:
+                del index[name]
+            del names[n_labels:]
+        self.n_labels = n_labels
+
     def encode(self, Y: Any) -> tuple[sparse.csr_array, NDArray[np.bool_]]:
         """Encode Y with the labels known; the second array marks rows that hold others too."""
         kind, content = read_labels(Y, self.kind)

@@ -34,6 +34,11 @@ def default_vectorizer() -> Vectorizer:
     return TfidfVectorizer(sublinear_tf=True, dtype=np.float32, token_pattern=r"(?u)\b\w+\b")
 
 
+def default_stream_vectorizer() -> Vectorizer:
+    """Hashed words, for texts that keep coming: no vocabulary, so that a word is never too new."""
+    return HashingVectorizer(n_features=2**22, alternate_sign=False, dtype=np.float32, token_pattern=r"(?u)\b\w+\b")
+
+
 def fit_vectorize(vectorizer: Vectorizer, texts: Iterable[str]) -> csr_array:
     """Fit the vectorizer, and the texts' features: float32 csr_array with sorted indices."""
     return as_features(vectorizer.fit_transform(texts))

@@ -1,0 +1,414 @@
+"""Probabilistic label trees that learn from a stream, and grow with it."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from ramify import _core, trees
+from ramify.data.labels import LabelEncoding
+from ramify.estimator import ExtremeClassifier, Query, TrainingData
+from ramify.input_checks import weighted_rows
+from ramify.models.calibration import IDENTITY
+from ramify.models.growing_tree import GrowingTree
+from ramify.models.plt import PLTClassifier
+from ramify.models.stream_rows import StreamRows
+from ramify.models.trained_tree import TrainedTree, csr_parts
+from ramify.progress import phase, shown
+from ramify.trees.label_tree import LabelTree
+from ramify.validation import check_choice, check_flag, check_integer, check_jobs, check_number
+
+POLICIES = ("fair", "best", "random", "cpt")
+# Children of inner nodes: the papers' trees are binary, wide nodes are faster.
+ARITY = {"fair": 16}
+PAPERS_ARITY = 2
+
+TreeSpecification = str | LabelTree | Callable[..., LabelTree]
+PolicySpecification = str | Callable[..., tuple[int, bool]] | None
+
+
+class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
+    """Online probabilistic label tree: new labels and new features at any time, no knowledge of either beforehand.
+
+    The classifiers are those of an incremental PLT that knew the tree from the start, bit for bit, whatever the batch
+    sizes and the number of threads. Paper: online-plt, sections 3 and 4 (algorithms 1 to 8).
+
+    Parameters
+    ----------
+    policy : "fair", "best", "random", "cpt", a callable, or None
+        Where a new label goes. "best" (best-greedy) and "random" are the paper's, "cpt" the conditional probability
+        tree's, which only splits leaves. "fair" descends to the most probable child that has no more than its fair
+        share of labels, so that the depth stays logarithmic. A callable is asked as policy(tree, x, label) and answers
+        (node, insert): see `GrowingTree`. None, with `tree`, is the incremental PLT: other labels are refused.
+    tree : None, LabelTree, builder's name or builder
+        The tree to begin with; a builder builds it from the first rows. None begins with nothing.
+    b, b_max : int or None
+        Most children of an inner node (None: 16 for "fair", else 2), and of a node whose children are leaves.
+    alpha : float
+        "best" and "cpt": weight of balance against fit, between 0 and 1.
+    fair_share : float
+        "fair": how many times the average of its siblings' labels a child may have, at least 1.
+    learner : "adagrad" or "fobos"
+        Update rule of the node classifiers: AdaGrad, or descent with an L2 regulariser (extreme-f-measure, section 6).
+    learning_rate, eps
+        Step size, and what AdaGrad adds to the root of the summed squares.
+    l2 : float
+        Strength of FOBOS's regulariser.
+    passes, shuffle
+        For `fit`: how often the rows are gone over, and whether in random order. `partial_fit` takes rows as they come.
+    normalize, bias
+        Scale rows to unit length; value of the constant feature (0: none).
+    memory_budget : int or None
+        Bytes that the learned weights may take; near it the features of least weight are given up.
+    vectorizer : None, TfidfVectorizer or HashingVectorizer
+        For X given as texts. None hashes words, so that new ones can come at any time; a TfidfVectorizer keeps the
+        vocabulary of the first texts.
+    verbose : bool
+        Show progress on stderr while learning.
+
+    Examples
+    --------
+    >>> from ramify import OnlinePLTClassifier
+    >>> clf = OnlinePLTClassifier(random_state=0)
+    >>> _ = clf.partial_fit(["red apple", "green apple"] * 5, [["red", "apple"], ["green", "apple"]] * 5)
+    >>> _ = clf.partial_fit(["red cherry"] * 5, [["red", "cherry"]] * 5)
+    >>> clf.classes_.tolist()
+    ['red', 'apple', 'green', 'cherry']
+    >>> sorted(label for label, _ in clf.predict_one("a red cherry", top_k=2))
+    ['cherry', 'red']
+    """
+
+    learner_: _core.OnlineLearner
+
+    def __init__(
+        self,
+        *,
+        policy: PolicySpecification = "fair",
+        tree: TreeSpecification | None = None,
+        b: int | None = None,
+        b_max: int = 100,
+        alpha: float = 0.75,
+        fair_share: float = 1.2,
+        learner: str = "adagrad",
+        learning_rate: float = 1.0,
+        eps: float = 0.1,
+        l2: float = 1e-6,
+        passes: int = 1,
+        shuffle: bool = True,
+        normalize: bool = True,
+        bias: float = 0.3,
+        memory_budget: int | None = None,
+        vectorizer: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.policy = policy
+        self.tree = tree
+        self.b = b
+        self.b_max = b_max
+        self.alpha = alpha
+        self.fair_share = fair_share
+        self.learner = learner
+        self.learning_rate = learning_rate
+        self.eps = eps
+        self.l2 = l2
+        self.passes = passes
+        self.shuffle = shuffle
+        self.normalize = normalize
+        self.bias = bias
+        self.memory_budget = memory_budget
+        self.vectorizer = vectorizer
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        if self.policy is not None and not callable(self.policy):
+            check_choice("policy", self.policy, POLICIES)
+        if self.policy is None and self.tree is None:
+            raise ValueError("policy=None never adds a label, so it needs a tree: give tree=, or a policy")
+        if self.b is not None:
+            check_integer("b", self.b, at_least=2)
+        check_integer("b_max", self.b_max, at_least=self._arity())
+        check_number("alpha", self.alpha, at_least=0, at_most=1)
+        check_number("fair_share", self.fair_share, at_least=1)
+        check_choice("learner", self.learner, ["adagrad", "fobos"])
+        check_number("learning_rate", self.learning_rate, above=0)
+        check_number("eps", self.eps, above=0)
+        check_number("l2", self.l2, at_least=0)
+        check_integer("passes", self.passes, at_least=1)
+        check_flag("shuffle", self.shuffle)
+        check_flag("normalize", self.normalize)
+        check_number("bias", self.bias, at_least=0)
+        if self.memory_budget is not None:
+            check_integer("memory_budget", self.memory_budget, at_least=1)
+        check_flag("verbose", self.verbose)
+        check_jobs(self.n_jobs)
+
+    def _arity(self) -> int:
+        return ARITY.get(str(self.policy), PAPERS_ARITY) if self.b is None else self.b
+
+    # --- learning -------------------------------------------------------------------------------------------------
+
+    def _fit(self, data: TrainingData) -> None:
+        self._begin(data.X, data.Y)
+        generator = np.random.default_rng(data.seed)
+        progress = _core.Progress()
+        for _ in range(self.passes):
+            order = generator.permutation(data.X.shape[0]) if self.shuffle else None
+            with phase("learning", progress):
+                self._learn(data.X, data.Y, data.sample_weight, order, progress)
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> OnlinePLTClassifier:
+        """Learn these rows, in their order, on top of what is known; new labels and wider rows are welcome.
+
+        `classes` may name classes of a 1-D y in advance, as scikit-learn does; it is never needed.
+        """
+        with shown(self.verbose is True):
+            first = "learner_" not in self.__dict__
+            if first:
+                with self._unchanged_on_failure():
+                    self._start(X, y, classes, sample_weight)
+                return self
+            self._check_parameters()
+            rows = self._stream_rows(X)
+            indicator = self._stream_labels(y, rows.shape[0])
+            rows, indicator, weight = weighted_rows(rows, indicator, sample_weight)
+            self._refuse_labels_outside_the_tree(indicator)
+            self._widen(rows, indicator)
+            with phase("learning"):
+                self._learn(rows, indicator, weight)
+        return self
+
+    def learn_one(self, x: Any, y: Any) -> OnlinePLTClassifier:
+        """Learn one row: a dict feature -> value, a text, or a one-row array; y: its collection of labels, or class."""
+        if isinstance(x, Mapping):
+            x = self._stream_dict(x)
+        elif isinstance(x, str):
+            x = [x]
+        elif not sparse.issparse(x) and not isinstance(x, list) and np.ndim(x) == 1:
+            x = np.asarray(x).reshape(1, -1)
+        return self.partial_fit(x, [y])
+
+    def warm_start(self, X: Any, y: Any, tree_builder: TreeSpecification = "kmeans") -> OnlinePLTClassifier:
+        """Begin anew with a tree built on a sample (or given), learned on that sample; then go on online.
+
+        Paper: online-plt, section 5.1 (OPLT-W), whose tree is balanced 2-means on a tenth of the rows.
+        """
+        given = self.tree
+        try:
+            self.tree = tree_builder
+            self.fit(X, y)
+        finally:
+            self.tree = given
+        return self
+
+    def _start(self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None) -> None:
+        self._check_parameters()
+        rows = self._training_rows(X)
+        encoding = LabelEncoding()
+        if classes is not None and np.ndim(y) == 1 and len(y) and np.ndim(y[0]) == 0:
+            encoding.extend(np.asarray(classes))
+        indicator = self._learn_labels(encoding, y, rows.shape[0])
+        rows, indicator, weight = weighted_rows(rows, indicator, sample_weight)
+        self.seed_ = self._draw_seed()
+        self._begin(rows, indicator)
+        with phase("learning"):
+            self._learn(rows, indicator, weight)
+
+    def _begin(self, X: sparse.csr_array, Y: sparse.csr_array) -> None:
+        """A learner that knows nothing yet, with the tree to begin with."""
+        learner = self._new_learner()
+        if self.tree is not None:
+            with phase("building the tree"):
+                tree = self._first_tree(self.tree, X, Y)
+            learner.adopt(tree.parent, tree.first_child, tree.n_children, tree.label, tree.n_labels)
+        self.learner_ = learner
+        self.is_over_budget_ = False
+
+    def _first_tree(self, given: TreeSpecification, X: sparse.csr_array, Y: sparse.csr_array) -> LabelTree:
+        if isinstance(given, LabelTree) and self.policy is not None:
+            return given  # labels that it does not have are added
+        settings = {
+            "arity": self._arity(),
+            "max_leaf": self.b_max,
+            "random_state": self.seed_,
+            "n_jobs": self._n_threads(),
+        }
+        if self.policy is None:
+            return trees.resolve(given, X, Y, **settings)
+        # A growing tree has leaves for labels with examples only: the others come when they come.
+        seen = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1]))
+        tree = trees.resolve(given, X, Y[:, seen], **settings)
+        label = np.where(tree.label >= 0, seen[np.maximum(tree.label, 0)], -1).astype(np.int32)
+        return LabelTree(tree.parent, label, n_labels=Y.shape[1])
+
+    def _new_learner(self) -> _core.OnlineLearner:
+        policy = "none" if self.policy is None else self.policy if isinstance(self.policy, str) else "callable"
+        return _core.OnlineLearner(
+            rule=self.learner,
+            learning_rate=self.learning_rate,
+            eps=self.eps,
+            l2=self.l2,
+            normalize=self.normalize,
+            bias=self.bias,
+            one_of=self.is_multiclass_,
+            buffer_entries=2**22,
+            memory_budget=self.memory_budget or 0,
+            policy=policy,
+            alpha=self.alpha,
+            fair_share=self.fair_share,
+            arity=self._arity(),
+            pre_leaf_arity=self.b_max,
+            seed=self.seed_,
+        )
+
+    def _learn(
+        self,
+        X: sparse.csr_array,
+        Y: sparse.csr_array,
+        weight: NDArray[np.float32] | None,
+        order: NDArray[np.int64] | None = None,
+        progress: _core.Progress | None = None,
+    ) -> None:
+        own = GrowingTree.asker(self.learner_, self.policy) if callable(self.policy) else None
+        y_indptr, y_indices, _ = csr_parts(Y)
+        self.learner_.learn(*csr_parts(X), y_indptr, y_indices, weight, order, self._n_threads(), own, progress)
+        if self.learner_.n_evicted_rows and not self.is_over_budget_:
+            self.is_over_budget_ = True
+            warnings.warn(
+                f"memory_budget of {self.memory_budget:,} bytes is used up: from now on the features of least weight "
+                "are given up to stay within it (see n_evicted_rows_); a larger budget keeps them",
+                stacklevel=4,
+            )
+
+    def _refuse_labels_outside_the_tree(self, Y: sparse.csr_array) -> None:
+        if self.policy is not None:
+            return
+        outside = np.setdiff1d(Y.indices, self.tree_.label)
+        if len(outside):
+            name = self.label_encoding_.names(outside[:1])[0]
+            self._forget_labels(self.n_labels_)
+            raise ValueError(
+                f"label {name!r} has no leaf in the tree, and policy=None adds none: choose a policy, such as 'fair'"
+            )
+
+    # --- what is learned ------------------------------------------------------------------------------------------
+
+    @property
+    def tree_(self) -> LabelTree:
+        """The tree as it stands; labels that were never seen have no leaf."""
+        parent, label = self.learner_.tree()
+        return LabelTree(parent, label, n_labels=self.n_labels_)
+
+    @property
+    def n_examples_(self) -> int:
+        """Rows learned so far."""
+        return self.learner_.n_examples
+
+    @property
+    def n_evicted_rows_(self) -> int:
+        """How many (node, feature) rows were given up for the memory budget."""
+        return self.learner_.n_evicted_rows
+
+    @property
+    def memory_(self) -> int:
+        """Bytes that the tree, its weights and the rows not yet applied take."""
+        return self.learner_.memory
+
+    def freeze(self, prune: float = 0.1) -> PLTClassifier:
+        """A serving model that answers the same questions, smaller and faster, and learns no more.
+
+        Weights of at most `prune` are dropped, and the others rounded to bytes.
+        """
+        self._check_fitted()
+        check_number("prune", prune, at_least=0)
+        blocks = self.learner_.freeze(self.n_features_in_, prune, self._n_threads())
+        tree = LabelTree(blocks.pop("parent"), blocks.pop("label"), n_labels=self.n_labels_)
+        frozen = PLTClassifier(
+            tree=tree,
+            loss="logistic",
+            prune=prune,
+            calibrate=False,
+            normalize=self.normalize,
+            bias=self.bias,
+            vectorizer=self.vectorizer,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+        )
+        own = set(self.__dict__) - {"learner_", "is_over_budget_"}
+        for name in own - set(self.get_params(deep=False)):
+            frozen.__dict__[name] = copy.deepcopy(self.__dict__[name])
+        frozen.trees_ = [
+            TrainedTree(
+                tree=tree,
+                blocks=blocks,
+                link=IDENTITY,
+                n_features=self.n_features_in_,
+                normalize=self.normalize,
+                bias=self.bias,
+                is_multiclass=self.is_multiclass_,
+            )
+        ]
+        return frozen
+
+    # --- answers --------------------------------------------------------------------------------------------------
+
+    def _sparse_probabilities(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
+        n, threads = X.shape[0], self._n_threads()
+        shape = (n, self.n_labels_)
+        if query.labels is not None:
+            indptr = np.arange(n + 1, dtype=np.int64) * len(query.labels)
+            labels = np.tile(query.labels, n).astype(np.int32)
+            return sparse.csr_array(
+                (self.learner_.named(*csr_parts(X), indptr, labels, threads), labels, indptr), shape=shape
+            )
+        one, per_label = (0.0, query.threshold) if isinstance(query.threshold, np.ndarray) else (query.threshold, None)
+        indptr, labels, probabilities, _ = self.learner_.search(*csr_parts(X), query.top_k, one, per_label, threads)
+        return sparse.csr_array((probabilities, labels, indptr), shape=shape)
+
+    def _predict_row(
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int | None, threshold: float
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        return self.learner_.search_row(indices, values, self.n_labels_ if top_k is None else top_k, threshold)
+
+    def _explain_row(
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], column: int
+    ) -> list[tuple[LabelTree, list[Any]]]:
+        steps = self.learner_.explain(indices, values, column)
+        bias = self.n_features_in_  # as in batch models
+        return [(self.tree_, [(node, p, np.where(f < 0, bias, f), added) for node, p, f, added in steps])]
+
+    # --- model files ----------------------------------------------------------------------------------------------
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        return {"is_over_budget": self.is_over_budget_}, self.learner_.state(self._n_threads())
+
+    def _restore(self, metadata: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        self._check_parameters()
+        self.is_over_budget_ = bool(metadata["is_over_budget"])
+        learner = self._new_learner()
+        learner.restore(arrays)
+        self.learner_ = learner
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if "learner_" in state:
+            state["learner_"] = self.learner_.state(self._n_threads())
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        arrays = state.pop("learner_", None)
+        super().__setstate__(state)
+        if arrays is not None:
+            self.learner_ = self._new_learner()
+            self.learner_.restore(arrays)

@@ -1,0 +1,154 @@
+"""Definitions 1 and 2 of the online-plt paper: the online tree's classifiers are those of an incremental PLT on its final tree.
+
+Weights are compared for equality, not closeness: the auxiliary classifiers and the lazy blocks must not change a bit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ramify import OnlinePLTClassifier
+
+N_FEATURES = 12
+
+
+def split_anywhere(tree, x, label):
+    """A policy that uses all three variants of extension, at any node."""
+    nodes = [tree.root]
+    for node in nodes:
+        nodes.extend(tree.children(node))
+    node = nodes[(7 * label + len(nodes)) % len(nodes)]
+    return node, tree.is_leaf(node) or label % 3 == 0
+
+
+POLICIES = {
+    "fair": {"policy": "fair", "b": 3, "b_max": 4},
+    "best": {"policy": "best", "b": 2, "b_max": 3},
+    "best, narrow": {"policy": "best", "b": 2, "b_max": 2, "alpha": 0.3},
+    "random": {"policy": "random", "b": 2, "b_max": 4},
+    "random, wide": {"policy": "random", "b": 4, "b_max": 9},
+    "cpt": {"policy": "cpt"},
+    "callable": {"policy": split_anywhere},
+}
+LEARNERS = {
+    "adagrad": {"learner": "adagrad", "eps": 0.01},
+    "fobos": {"learner": "fobos", "l2": 0.01, "learning_rate": 0.5},
+}
+
+
+def stream(seed, n_rows=60, n_labels=25, multiclass=False):
+    """Rows whose labels come in any order, some without labels, some without features."""
+    generator = np.random.default_rng(seed)
+    X = generator.random((n_rows, N_FEATURES)) * (generator.random((n_rows, N_FEATURES)) < 0.4)
+    if multiclass:
+        return X, generator.integers(0, n_labels, n_rows)
+    Y = (generator.random((n_rows, n_labels)) < generator.random(n_labels) * 0.2).astype(int)
+    return X, Y[:, generator.permutation(n_labels)]
+
+
+def weights_by_labels(clf):
+    """Weights and sums of every node's classifier, under the set of labels below the node; zeros are left out."""
+    state = clf.learner_.state(1)
+    parent, label = state["parent"], state["label"]
+    below = [set() for _ in parent]
+    for node in np.flatnonzero(label >= 0):
+        above = node
+        while above >= 0:
+            below[above].add(int(label[node]))
+            above = parent[above]
+    found, column, feature, entry = {}, 0, 0, 0
+    has_sums = len(state["sum"]) > 0
+    for node, n_columns, n_rows, scale in zip(
+        state["block_node"], state["block_columns"], state["block_rows"], state["block_scale"], strict=True
+    ):
+        children = state["column_child"][column : column + n_columns]
+        features = state["feature"][feature : feature + n_rows]
+        cells = slice(entry, entry + n_rows * n_columns)
+        weight = state["weight"][cells].reshape(n_rows, n_columns)
+        sums = state["sum"][cells].reshape(n_rows, n_columns) if has_sums else np.zeros_like(weight)
+        for position, child in enumerate(children):
+            if child >= 0:
+                name = (frozenset(below[child]), "root" if node < 0 else "node")
+                assert name not in found
+                kept = (weight[:, position] != 0) | (sums[:, position] != 0)
+                cells_of = zip(features[kept], weight[kept, position], sums[kept, position], strict=True)
+                found[name] = ({int(f): (w, s) for f, w, s in cells_of}, float(scale))
+        column, feature, entry = column + n_columns, feature + n_rows, entry + n_rows * n_columns
+    return found
+
+
+def learn_in_pieces(clf, X, Y, sizes):
+    start, pieces = 0, iter(sizes)
+    while start < len(X):
+        stop = start + next(pieces, len(X))
+        clf.partial_fit(X[start:stop], Y[start:stop], classes=np.unique(Y))  # so that columns are numbered alike
+        start = stop
+    return clf
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("multiclass", [False, True], ids=["multi-label", "multi-class"])
+def test_online_weights_equal_incremental_weights_on_the_final_tree(policy, learner, multiclass):
+    for seed in range(4):
+        X, Y = stream(seed, multiclass=multiclass)
+        online = learn_in_pieces(
+            OnlinePLTClassifier(**POLICIES[policy], **LEARNERS[learner], random_state=seed), X, Y, [7] * 20
+        )
+        tree = online.tree_
+        seen = set(Y.tolist()) if multiclass else set(np.flatnonzero(Y.any(axis=0)).tolist())
+        assert set(online.classes_[tree.label[tree.label >= 0]].tolist()) == seen
+        incremental = OnlinePLTClassifier(policy=None, tree=tree, **LEARNERS[learner], random_state=seed, shuffle=False)
+        incremental.fit(X, Y)
+        assert weights_by_labels(online) == weights_by_labels(incremental)
+        # Definition 2: at most twice the updates.
+        assert online.learner_.n_updates <= 2 * incremental.learner_.n_updates
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 1000),
+    policy=st.sampled_from(sorted(POLICIES)),
+    sizes=st.lists(st.integers(1, 30), max_size=20),
+    n_jobs=st.integers(1, 3),
+    looks=st.booleans(),
+)
+def test_batch_sizes_threads_and_questions_in_between_change_no_bit(seed, policy, sizes, n_jobs, looks):
+    X, Y = stream(seed)
+    plain = OnlinePLTClassifier(**POLICIES[policy], random_state=1).partial_fit(X, Y)
+    other = OnlinePLTClassifier(**POLICIES[policy], random_state=1, n_jobs=n_jobs)
+    start, pieces = 0, iter(sizes)
+    while start < len(X):
+        stop = start + next(pieces, len(X))
+        other.partial_fit(X[start:stop], Y[start:stop])
+        if looks:
+            other.predict_one(X[start], top_k=2)
+            other.predict_proba(X[:3], top_k=2)
+        start = stop
+    assert weights_by_labels(plain) == weights_by_labels(other)
+    assert plain.tree_.to_nested() == other.tree_.to_nested()
+
+
+@pytest.mark.parametrize("policy", ["fair", "best", "random"])
+def test_every_variant_of_extension_takes_place(policy):
+    """Otherwise the tests above would not mean much."""
+    X, Y = stream(3, n_rows=200, n_labels=60)
+    tree = OnlinePLTClassifier(policy=policy, b=2, b_max=3, random_state=0).partial_fit(X, Y).tree_
+    inner = np.flatnonzero(tree.label < 0)
+    leaves_below = [sum(tree.is_leaf(c) for c in np.flatnonzero(tree.parent == v)) for v in inner]
+    assert tree.height > 3
+    assert max(leaves_below) == 3  # variant 1 filled a pre-leaf node
+    assert min(leaves_below) == 0  # variants 2 and 3 made room above it
+
+
+def test_a_fair_tree_is_shallow_where_the_best_greedy_one_is_deep():
+    """A strong head: all rows look alike, so that the most probable child is always the heaviest."""
+    X = np.ones((3000, 2))
+    y = np.arange(3000)
+    fair = OnlinePLTClassifier(policy="fair", b=4, b_max=8).partial_fit(X, y).tree_
+    best = OnlinePLTClassifier(policy="best", alpha=0.1, b_max=8).partial_fit(X, y).tree_
+    assert fair.height <= 4 * np.log(3000) / np.log(4)
+    assert best.height > 4 * fair.height
