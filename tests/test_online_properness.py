@@ -1,4 +1,4 @@
-"""Definitions 1 and 2 of the online-plt paper: the online tree's classifiers are those of an incremental PLT on its final tree.
+"""Definitions 1 and 2 of the online-plt paper: online classifiers are those of an incremental PLT on the final tree.
 
 Weights are compared for equality, not closeness: the auxiliary classifiers and the lazy blocks must not change a bit.
 """

@@ -212,7 +212,7 @@ class OnlineLearner:
         sample_weight: NDArray[np.float32] | None,
         order: NDArray[np.int64] | None,
         n_threads: int,
-        own_policy: collections.abc.Callable[..., tuple[int, bool]] | None,
+        own_policy: object | None,
         progress: Progress | None,
     ) -> None: ...
     def apply_all(self, n_threads: int) -> None: ...
