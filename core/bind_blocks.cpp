@@ -91,11 +91,11 @@ public:
 
     double total_work() const { return trainer_->total_work(); }
 
-    nb::tuple held_out(const std::vector<SolverSettings>& solvers, double share, std::int64_t max_rows) {
+    nb::tuple held_out(const std::vector<SolverSettings>& solvers, double share, std::int64_t max_rows, bool one_of) {
         HeldOutSample sample;
         {
             nb::gil_scoped_release release;
-            sample = trainer_->held_out(solvers, share, max_rows);
+            sample = trainer_->held_out(solvers, share, max_rows, one_of);
         }
         const auto n_levels = static_cast<std::size_t>(trainer_->n_levels());
         const std::vector<std::size_t> shape{n_levels, std::size_t{ScoreHistogram::n_bins}};
@@ -364,9 +364,9 @@ void bind_blocks(nb::module_& m) {
         .def("train", &BoundTrainer::train, "solver"_a, "progress"_a.none() = nb::none(), "Train all nodes; the arrays of the frozen blocks.")
         .def("train_hashed", &BoundTrainer::train_hashed, "solver"_a, "bits"_a, "progress"_a.none() = nb::none(),
              "Train all nodes on one shared table of 2^bits weights.")
-        .def("held_out", &BoundTrainer::held_out, "solvers"_a, "share"_a, "max_rows"_a,
+        .def("held_out", &BoundTrainer::held_out, "solvers"_a, "share"_a, "max_rows"_a, "one_of"_a = false,
              "From a sample of the nodes, for each solver: histograms (levels x bins) of the scores of positive and negative held-out examples, and "
-             "the softmax losses (levels x slopes) of rows with one positive child. And for how many positive examples of its level each held-out one stands.");
+             "the softmax losses (levels x slopes) of rows with one positive child, if they are asked for by one_of. And for how many positive examples of its level each held-out one stands.");
 
     nb::class_<BoundModel>(m, "LabelTreeModel", "A trained label tree over (memory-mapped) arrays, and its searches.")
         .def(nb::init<const nb::dict&, const Ints&, const Ints&, const Ints&, const Ints&, std::int64_t, const FeatureSettings&,

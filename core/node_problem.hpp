@@ -180,7 +180,13 @@ private:
                     p.feature.push_back(f);
                 }
             }
-        std::ranges::sort(p.feature);
+        if (p.feature.size() * 16 < number.size()) {
+            std::ranges::sort(p.feature);
+        } else {  // looking at all of them is cheaper than sorting
+            p.feature.clear();
+            for (std::size_t f = 0; f < number.size(); ++f)
+                if (number[f]) p.feature.push_back(static_cast<std::uint32_t>(f));
+        }
         for (std::size_t k = 0; k < p.feature.size(); ++k) number[p.feature[k]] = static_cast<std::int32_t>(k);
         p.local.clear();
         p.local.reserve(non_zeros);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -74,7 +75,8 @@ public:
 
     /// Trains again a sample of the nodes, this share of each level's work, each on at most max_rows rows and without a
     /// fifth of those, and counts the scores of that fifth.
-    HeldOutSample held_out(std::span<const SolverSettings> solvers, double share, std::int64_t max_rows) {
+    /// Softmax losses are summed up only if one_of, that is, if exactly one label of a row is true.
+    HeldOutSample held_out(std::span<const SolverSettings> solvers, double share, std::int64_t max_rows, bool one_of) {
         const std::vector<NodeTask> tasks = sampled_nodes(share, max_rows);
         const std::size_t n_solvers = solvers.size();
         std::vector<std::vector<HeldOut>> parts(tasks.size());
@@ -94,7 +96,7 @@ public:
                 const NodeProblem& p = problem_[owner];
                 const auto t = static_cast<std::size_t>(&task - tasks.data());
                 parts[t].assign(n_solvers, HeldOut(1));
-                for (std::size_t s = 0; s < n_solvers; ++s) count(p, scores[owner][s], parts[t][s]);
+                for (std::size_t s = 0; s < n_solvers; ++s) count(p, scores[owner][s], one_of, parts[t][s]);
                 for (std::int64_t e : std::span(p.entry).subspan(p.n_train)) positives[t] += positive_mass(e);
             });
         HeldOutSample sample{std::vector<HeldOut>(n_solvers, HeldOut(n_levels())), level_positives()};
@@ -202,7 +204,7 @@ private:
     }
 
     /// Counts scores[row][column] of the held-out rows.
-    void count(const NodeProblem& p, const std::vector<float>& scores, HeldOut& out) const {
+    void count(const NodeProblem& p, const std::vector<float>& scores, bool one_of, HeldOut& out) const {
         std::vector<bool> is_positive(p.child.size());
         for (std::size_t r = p.n_train; r < p.row.size(); ++r) {
             const std::span<const float> score = std::span(scores).subspan((r - p.n_train) * p.child.size(), p.child.size());
@@ -213,7 +215,7 @@ private:
                 if (const int column = p.column_of_child[rows_.positive[q]]; column >= 0) is_positive[true_column = column] = true;
             for (std::size_t c = 0; c < score.size(); ++c)
                 (is_positive[c] ? out.histogram.positive : out.histogram.negative)[ScoreHistogram::bin(score[c])] += weight;
-            if (n_positive == 1 && true_column >= 0) out.softmax.add(0, score, true_column, weight);
+            if (one_of && n_positive == 1 && true_column >= 0) out.softmax.add(0, score, true_column, weight);
         }
     }
 
@@ -222,24 +224,32 @@ private:
         const int n_columns = p.tile_columns(tile), n_groups = (n_columns + group_columns - 1) / group_columns;
         const int first_group = tile * max_tile_columns % max_panel_columns / group_columns;
         std::array<float, max_tile_columns> largest{}, inverse{};
-        for (std::size_t f = 0; f < p.n_features; ++f)
-            for (int c = 0; c < stride; ++c) largest[c] = std::max(largest[c], std::abs(weights[f * stride + c]));
         FrozenTile frozen;
+        for (std::size_t f = 0; f < p.n_features; ++f)
+            for (int g = 0; g < n_groups; ++g) {
+                const float* w = weights + f * stride + g * group_columns;
+                float* largest_here = largest.data() + g * group_columns;
+                unsigned n_kept = 0;
+                for (int c = 0; c < group_columns; ++c) {
+                    const float size = std::abs(w[c]);
+                    largest_here[c] = largest_here[c] < size ? size : largest_here[c];
+                    n_kept += size > prune;
+                }
+                if (n_kept > 0) frozen.groups.push_back({static_cast<std::uint32_t>(f), static_cast<std::uint8_t>(g), {}});
+            }
         for (int c = 0; c < n_columns; ++c) {
             frozen.scale.push_back(largest[c] / 127.0f);
             inverse[c] = largest[c] > 0 ? 127.0f / largest[c] : 0.0f;
         }
-        for (std::size_t f = 0; f < p.n_features; ++f)
-            for (int g = 0; g < n_groups; ++g) {
-                const float* w = weights + f * stride + g * group_columns;
-                bool any = false;
-                for (int c = 0; c < group_columns; ++c) any |= std::abs(w[c]) > prune;
-                if (!any) continue;
-                FrozenGroup group{static_cast<std::uint32_t>(f), static_cast<std::uint8_t>(first_group + g), {}};
-                for (int c = 0; c < group_columns; ++c)
-                    if (std::abs(w[c]) > prune) group.weight[c] = static_cast<std::int8_t>(std::lrint(w[c] * inverse[g * group_columns + c]));
-                frozen.groups.push_back(group);
+        for (FrozenGroup& group : frozen.groups) {
+            const float *w = weights + std::size_t{group.feature} * stride + group.group * group_columns, *times = inverse.data() + group.group * group_columns;
+            for (int c = 0; c < group_columns; ++c) {
+                const float kept = std::abs(w[c]) > prune ? w[c] * times[c] : 0.0f;
+                // Rounds to the nearest as lrint does, but in vectors: added to 1.5 * 2^23, a number ends in the lowest bits.
+                group.weight[c] = static_cast<std::int8_t>(std::bit_cast<std::int32_t>(kept + 12582912.0f));
             }
+            group.group = static_cast<std::uint8_t>(group.group + first_group);
+        }
         return frozen;
     }
 

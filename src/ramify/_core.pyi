@@ -126,7 +126,7 @@ class BlockTrainer:
         self, solver: SolverSettings, bits: int, progress: Progress | None = None
     ) -> dict[str, NDArray[Any]]: ...
     def held_out(
-        self, solvers: collections.abc.Sequence[SolverSettings], share: float, max_rows: int
+        self, solvers: collections.abc.Sequence[SolverSettings], share: float, max_rows: int, one_of: bool = False
     ) -> tuple[
         list[tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]],
         NDArray[np.float64],
