@@ -86,35 +86,25 @@ public:
     /// Learns the rows in order. `own` is called as own(label, labels, probabilities) -> (node, insert).
     void learn(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices,
                const std::optional<Floats>& sample_weight, const std::optional<Longs>& order, int n_threads, const nb::object& own, Progress* progress) {
-        constexpr std::int64_t any_column = OnlineLearner::bias_feature / 2;
-        const CsrView X = checked_csr(x_indptr, x_indices, x_data, any_column, "X");
-        check_csr(view(y_indptr), view(y_indices), std::numeric_limits<std::int32_t>::max(), "Y");
-        const std::int64_t n = X.n_rows();
-        if (std::ssize(view(y_indptr)) - 1 != n || (sample_weight && static_cast<std::int64_t>(sample_weight->size()) != n))
-            throw nb::value_error("X, Y and sample_weight differ in their number of rows");
-        if (order)
-            for (std::int64_t i : view(*order))
-                if (i < 0 || i >= n) throw nb::value_error("order names a row that X does not have");
-        const std::int64_t n_rows = order ? static_cast<std::int64_t>(order->size()) : n;
-        if (progress) progress->total = static_cast<std::size_t>(n_rows);
-        const Locked locked(*this);
-        if (policy_ == Policy::none)
-            for (std::int32_t j : view(y_indices))
-                if (learner_.tree().leaf(j) < 0) throw nb::value_error(("label " + std::to_string(j) + " has no leaf in the given tree").c_str());
-        Watch watch;
-        for (std::int64_t k = 0; k < n_rows; ++k) {
-            const std::int64_t i = order ? order->data()[k] : k;
-            const auto x0 = static_cast<std::size_t>(X.indptr[i]), x1 = static_cast<std::size_t>(X.indptr[i + 1]);
-            const auto y0 = static_cast<std::size_t>(y_indptr.data()[i]), y1 = static_cast<std::size_t>(y_indptr.data()[i + 1]);
-            const auto indices = X.indices.subspan(x0, x1 - x0);
-            const auto labels = view(y_indices).subspan(y0, y1 - y0);
-            const auto values = X.data.subspan(x0, x1 - x0);
-            OwnPolicy own_policy;
-            if (policy_ == Policy::callable) own_policy = [&](std::int32_t label) { return ask(own, label, indices, values); };
-            learner_.learn(indices, values, labels, sample_weight ? sample_weight->data()[i] : 1.0f, n_threads, own_policy);
-            if (k % 16 == 0) watch.should_stop();
-            if (progress) progress->done = static_cast<std::size_t>(k + 1);
-        }
+        learn_rows(x_indptr, x_indices, x_data, y_indptr, y_indices, sample_weight, order, n_threads, own, progress, [](auto, auto) {});
+    }
+
+    /// Progressive validation: answers each row (labels, best first) by what was learned before it, then learns it.
+    nb::tuple test_then_learn(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices,
+                              std::int64_t top_k, int n_threads, const nb::object& own) {
+        SearchSettings settings;
+        settings.top_k = std::max<std::int64_t>(top_k, 0);
+        std::vector<std::int64_t> out_indptr{0};
+        std::vector<std::int32_t> out_label;
+        learn_rows(x_indptr, x_indices, x_data, y_indptr, y_indices, {}, {}, n_threads, own, nullptr, [&](auto indices, auto values) {
+            OnlineSearchScratch& s = row_scratch_;
+            s.x.clear();
+            learner_.prepare(indices, values, s.x);
+            OnlineSearch(learner_, false).search(s.x, settings, s);
+            for (const Found& f : s.found) out_label.push_back(f.label);
+            out_indptr.push_back(std::ssize(out_label));
+        });
+        return nb::make_tuple(to_numpy(std::move(out_indptr)), to_numpy(std::move(out_label)));
     }
 
     void apply_all(int n_threads) {
@@ -382,6 +372,43 @@ private:
             if (j < 0) throw nb::value_error("a feature number is negative");
     }
 
+    /// The loop of `learn`; before_each(indices, values) sees every row before it is learned.
+    template <class BeforeEach>
+    void learn_rows(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices,
+                    const std::optional<Floats>& sample_weight, const std::optional<Longs>& order, int n_threads, const nb::object& own, Progress* progress,
+                    BeforeEach&& before_each) {
+        constexpr std::int64_t any_column = OnlineLearner::bias_feature / 2;
+        const CsrView X = checked_csr(x_indptr, x_indices, x_data, any_column, "X");
+        check_csr(view(y_indptr), view(y_indices), std::numeric_limits<std::int32_t>::max(), "Y");
+        const std::int64_t n = X.n_rows();
+        if (std::ssize(view(y_indptr)) - 1 != n || (sample_weight && static_cast<std::int64_t>(sample_weight->size()) != n))
+            throw nb::value_error("X, Y and sample_weight differ in their number of rows");
+        if (order)
+            for (std::int64_t i : view(*order))
+                if (i < 0 || i >= n) throw nb::value_error("order names a row that X does not have");
+        const std::int64_t n_rows = order ? static_cast<std::int64_t>(order->size()) : n;
+        if (progress) progress->total = static_cast<std::size_t>(n_rows);
+        const Locked locked(*this);
+        if (policy_ == Policy::none)
+            for (std::int32_t j : view(y_indices))
+                if (learner_.tree().leaf(j) < 0) throw nb::value_error(("label " + std::to_string(j) + " has no leaf in the given tree").c_str());
+        Watch watch;
+        for (std::int64_t k = 0; k < n_rows; ++k) {
+            const std::int64_t i = order ? order->data()[k] : k;
+            const auto x0 = static_cast<std::size_t>(X.indptr[i]), x1 = static_cast<std::size_t>(X.indptr[i + 1]);
+            const auto y0 = static_cast<std::size_t>(y_indptr.data()[i]), y1 = static_cast<std::size_t>(y_indptr.data()[i + 1]);
+            const auto indices = X.indices.subspan(x0, x1 - x0);
+            const auto labels = view(y_indices).subspan(y0, y1 - y0);
+            const auto values = X.data.subspan(x0, x1 - x0);
+            before_each(indices, values);
+            OwnPolicy own_policy;
+            if (policy_ == Policy::callable) own_policy = [&](std::int32_t label) { return ask(own, label, indices, values); };
+            learner_.learn(indices, values, labels, sample_weight ? sample_weight->data()[i] : 1.0f, n_threads, own_policy);
+            if (k % 16 == 0) watch.should_stop();
+            if (progress) progress->done = static_cast<std::size_t>(k + 1);
+        }
+    }
+
     Extension ask(const nb::object& own, std::int32_t label, std::span<const std::int32_t> indices, std::span<const float> values) {
         const nb::gil_scoped_acquire gil;
         const auto answer = nb::cast<std::pair<int, bool>>(own(label, to_numpy(std::vector<std::int32_t>(indices.begin(), indices.end())),
@@ -452,6 +479,8 @@ void bind_online(nb::module_& m) {
         .def("adopt", &BoundLearner::adopt, "parent"_a, "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a, "Start with this tree.")
         .def("learn", &BoundLearner::learn, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "sample_weight"_a.none(), "order"_a.none(),
              "n_threads"_a, "own_policy"_a.none(), "progress"_a.none(), "Learn the rows, in the order given or their own.")
+        .def("test_then_learn", &BoundLearner::test_then_learn, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "top_k"_a, "n_threads"_a,
+             "own_policy"_a.none(), "Answer each row by what was learned before it, then learn it: where rows begin, and labels, best first.")
         .def("apply_all", &BoundLearner::apply_all, "n_threads"_a, "Bring every block up to date.")
         .def("search", &BoundLearner::search, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a, "label_threshold"_a.none(), "n_threads"_a,
              "CSR parts of the answer, rows sorted by label, and the number of blocks scored.")

@@ -8,10 +8,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["OnlinePLTClassifier", "PLTClassifier", "data", "load", "metrics", "plots", "trees"]
+__all__ = ["OnlinePLTClassifier", "PLTClassifier", "data", "load", "metrics", "plots", "progressive", "trees"]
 
 if TYPE_CHECKING:
-    from ramify import data, metrics, plots, trees
+    from ramify import data, metrics, plots, progressive, trees
     from ramify.models.online_plt import OnlinePLTClassifier
     from ramify.models.plt import PLTClassifier
     from ramify.persist import load

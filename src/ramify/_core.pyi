@@ -215,6 +215,17 @@ class OnlineLearner:
         own_policy: object | None,
         progress: Progress | None,
     ) -> None: ...
+    def test_then_learn(
+        self,
+        x_indptr: NDArray[np.int64],
+        x_indices: NDArray[np.int32],
+        x_data: NDArray[np.float32],
+        y_indptr: NDArray[np.int64],
+        y_indices: NDArray[np.int32],
+        top_k: int,
+        n_threads: int,
+        own_policy: object | None,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]: ...
     def apply_all(self, n_threads: int) -> None: ...
     def search(
         self,

@@ -104,7 +104,9 @@ def read_model(
 
 def _make_directory(directory: Path) -> Path:
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        if not directory.is_dir():
+            directory.mkdir(parents=True, exist_ok=True)
+            _sync_directory(directory.parent)  # else a power cut could take the whole directory
     except (FileExistsError, NotADirectoryError):
         raise ModelFileError(
             f"{directory} cannot be a model directory: a file is in the way; choose another name"

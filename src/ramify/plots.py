@@ -1,4 +1,4 @@
-"""The field's pictures: label imbalance, calibration, the shape of a tree. Needs the extra `ramify[plots]`.
+"""The field's pictures: label imbalance, calibration, trees, learning from a stream. Needs the extra `ramify[plots]`.
 
 Every function returns a matplotlib Figure and, given a path, saves it as PNG or SVG by the path's suffix. Figures are
 made without pyplot, so nothing global changes, no window opens and no display is needed.
@@ -6,7 +6,7 @@ made without pyplot, so nothing global changes, no window opens and no display i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -37,6 +37,14 @@ class Tree(Protocol):
     def n_children(self) -> NDArray[np.int32]: ...
     @property
     def depth(self) -> NDArray[np.int32]: ...
+
+
+class Run(Protocol):
+    """What is drawn of a `ramify.progressive.ProgressiveResult`."""
+
+    @property
+    def name(self) -> str: ...
+    def curve(self, metric: str, cumulative: bool) -> tuple[NDArray[Any], NDArray[Any]]: ...
 
 
 def label_frequency(Y: Any, path: str | PathLike[str] | None = None) -> Figure:
@@ -150,6 +158,64 @@ def tree_shape(tree: Tree, path: str | PathLike[str] | None = None) -> Figure:
     else:
         right.set_title("a single leaf, no inner nodes")
         right.set_axis_off()
+    return _finish(figure, path)
+
+
+def progressive(
+    runs: Run | Sequence[Run] | Mapping[str, Run],
+    path: str | PathLike[str] | None = None,
+    *,
+    metric: str = "entropy_reduction",
+    cumulative: bool = True,
+) -> Figure:
+    """Test-then-train performance against the number of examples, several runs in one picture.
+
+    `runs` are results of `ramify.progressive.evaluate`; a dict gives them other names. `metric` is "entropy_reduction"
+    (in bits, over the most frequent label so far), "accuracy" or "P@k"; of all examples so far, or of each window.
+    Paper: online-plt, section 5.2, figure 2.
+    """
+    if isinstance(runs, Mapping):
+        named = dict(runs)
+    else:
+        several = list(runs) if isinstance(runs, Sequence) else [runs]
+        named = {run.name: run for run in several}
+        if len(named) != len(several):
+            raise ValueError("two runs have the same name: give a dict from name to run")
+    if not named:
+        raise ValueError("runs is empty; give at least one result")
+    if len(named) > len(COLOURS):
+        raise ValueError(f"there are {len(named)} runs, but only {len(COLOURS)} can be told apart in one picture")
+
+    figure = _new_figure(6.8, 4.4, path)
+    axes = figure.subplots()
+    is_bits = metric == "entropy_reduction"
+    for (name, run), colour, marker in zip(named.items(), COLOURS, MARKERS, strict=False):
+        examples, values = run.curve(metric, cumulative)
+        drawn = np.isfinite(values)
+        at_end = f"{values[-1]:.2f}" if is_bits else f"{values[-1]:.1%}"
+        axes.plot(
+            examples[drawn],
+            values[drawn],
+            color=colour,
+            marker=marker,
+            markersize=5,
+            markevery=max(1, int(drawn.sum()) // 12),
+            linewidth=1.8,
+            label=f"{name} ({at_end if drawn[-1:].any() else 'not finite'})",
+        )
+    axes.set_xlabel("examples")
+    axes.set_xlim(left=0)
+    axes.xaxis.set_major_formatter(_formatter(lambda value: f"{value:,.0f}"))
+    of = "so far" if cumulative else "in each window"
+    if is_bits:
+        axes.set_ylabel(f"entropy reduction {of} (bits)")
+        axes.axhline(0, color=GREY, linestyle="--", linewidth=1.2, label="most frequent label so far")
+    else:
+        axes.set_ylabel(f"{metric} {of}")
+        axes.set_ylim(bottom=0)
+        axes.yaxis.set_major_formatter(_formatter(lambda value: f"{value:.0%}"))
+    axes.set_title("each example is tested before it is learned")
+    axes.legend(loc="best")
     return _finish(figure, path)
 
 

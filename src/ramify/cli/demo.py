@@ -39,8 +39,8 @@ def demo(
     from ramify import progress
     from ramify.cli.evaluation import evaluate_model
     from ramify.cli.labelled import LabelledRows
-    from ramify.cli.models import check_target
-    from ramify.cli.train import in_words, save_without_machine, training_facts
+    from ramify.cli.models import check_target, save_without_machine
+    from ramify.cli.train import in_words, training_facts
     from ramify.data.icd10 import load_icd10
     from ramify.data.text import default_vectorizer
     from ramify.models.plt import PLTClassifier

@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from ramify.cli import convert, demo, evaluate, explain, plot, predict, train, tree
+from ramify.cli import convert, demo, evaluate, explain, plot, predict, stream, train, tree
 from ramify.cli.output import print_error
 
 app = typer.Typer(
@@ -25,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (train, predict, evaluate, explain, tree, convert, demo):
+for command in (train, stream, predict, evaluate, explain, tree, convert, demo):
     app.command(epilog=command.EXAMPLES)(getattr(command, command.__name__.rpartition(".")[2]))
 app.add_typer(plot.app, name="plot")
 
@@ -57,9 +57,9 @@ def main() -> NoReturn:
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command and answer with its exit code; what goes wrong is told on stderr, without a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 shows what it can
+    for channel in (sys.stdout, sys.stderr):
+        if hasattr(channel, "reconfigure"):
+            channel.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 shows what it can
     try:
         command = typer.main.get_command(app)
         with command.make_context("ramify", list(arguments) or ["--help"]) as context:

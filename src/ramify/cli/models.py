@@ -22,6 +22,13 @@ def load_model(path: Path, threads: int | None = None) -> Any:
     return load(path).set_params(n_jobs=n_jobs(threads))
 
 
+def save_without_machine(classifier: Any, path: Path) -> None:
+    """Save; how many threads this machine has is no part of a model."""
+    threads = classifier.n_jobs
+    classifier.set_params(n_jobs=None).save(path)
+    classifier.set_params(n_jobs=threads)
+
+
 def check_target(path: Path) -> None:
     """Refuse a place for a model before the training, not after it."""
     if path.is_dir():

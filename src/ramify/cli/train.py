@@ -69,7 +69,7 @@ def train(
     from ramify import progress
     from ramify.cli.evaluation import evaluate_model, print_report
     from ramify.cli.labelled import read_for, read_labelled
-    from ramify.cli.models import check_target, read_names_for
+    from ramify.cli.models import check_target, read_names_for, save_without_machine
     from ramify.data.load import find_format
     from ramify.models.plt import PLTClassifier
 
@@ -114,13 +114,6 @@ def train(
         print_report(report)
     if not multiclass and rows.has_one_label_each:
         output.print_hint("each row has exactly one label; with --multiclass their probabilities sum to one")
-
-
-def save_without_machine(classifier: Any, path: Path) -> None:
-    """Save; how many threads this machine has is no part of a model."""
-    threads = classifier.n_jobs
-    classifier.set_params(n_jobs=None).save(path)
-    classifier.set_params(n_jobs=threads)
 
 
 def training_facts(classifier: Any, n_rows: int, took: float, tree_took: float, path: Path) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def read_bytes(path: PathLike) -> bytes:
 
 def read_start(path: PathLike, n_bytes: int = 65536) -> bytes:
     """The first bytes, unpacked if gzip."""
-    with told_as_data_error(path), _open_unpacked(path) as stream:
+    with told_as_data_error(path), open_unpacked(path) as stream:
         return stream.read(n_bytes)
 
 
@@ -63,7 +63,7 @@ def check_is_text(start: bytes, path: PathLike) -> None:
 
 def iter_lines(path: PathLike) -> Iterator[tuple[int, str]]:
     """Line numbers from one, and lines without their ends; UTF-8, gzip or not, a byte order mark is dropped."""
-    with told_as_data_error(path), _open_unpacked(path) as stream:
+    with told_as_data_error(path), open_unpacked(path) as stream:
         for number, line in enumerate(stream, start=1):
             try:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
@@ -111,7 +111,7 @@ def replaced_when_complete(path: PathLike) -> Iterator[IO[bytes]]:
         raise
 
 
-def _open_unpacked(path: PathLike) -> IO[bytes]:
+def open_unpacked(path: PathLike) -> IO[bytes]:
     raw = open(path, "rb")  # noqa: SIM115  (the caller closes what is returned)
     if raw.peek(2)[:2] == GZIP_MAGIC:
         packed = _ClosingGzipFile(fileobj=raw)

@@ -28,7 +28,7 @@ def iter_jsonl(path: PathLike, *, labels_required: bool = True) -> Iterator[Labe
     check_is_text(read_start(path, 4096), path)
     for number, line in iter_lines(path):
         if line.strip():
-            yield _record(line, path, number, labels_required)
+            yield parse_record(line, path, number, labels_required)
 
 
 def load_jsonl(path: PathLike, *, labels_required: bool = True) -> tuple[list[str], list[list[str]]]:
@@ -49,7 +49,9 @@ def load_jsonl(path: PathLike, *, labels_required: bool = True) -> tuple[list[st
     return texts, labels
 
 
-def _record(line: str, path: PathLike, number: int, labels_required: bool) -> LabelledText:
+def parse_record(line: str, path: PathLike, number: int, labels_required: bool) -> LabelledText:
+    """The record of one line; what is wrong with it is told with the line's number."""
+
     def refuse(message: str, hint: str = _EXAMPLE, column: int | None = None) -> DataError:
         return DataError(message, path, number, column, hint)
 

@@ -19,7 +19,7 @@ from ramify.data.npz import load_npz
 from ramify.data.xmc import load_libsvm, load_xmc
 
 Format: TypeAlias = Literal["xmc", "libsvm", "jsonl", "npz"]
-_BY_SUFFIX: dict[str, Format] = {
+BY_SUFFIX: dict[str, Format] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".npz": "npz",
@@ -80,12 +80,17 @@ def find_format(path: PathLike) -> Format:
     """The format of a file, by its name's ending before .gz, or else by how it begins."""
     name = Path(path).name.removesuffix(".gz")
     start = read_start(path)  # also for a telling name: a missing file is reported here
-    known = _BY_SUFFIX.get(Path(name).suffix.lower())
+    known = BY_SUFFIX.get(Path(name).suffix.lower())
     if known is not None:
         return known
     if start.startswith(ZIP_MAGIC):
         return "npz"
     check_is_text(start, path)
+    return format_of_text(start)
+
+
+def format_of_text(start: bytes) -> Literal["xmc", "libsvm", "jsonl"]:
+    """The format of text that begins like this."""
     start = start.removeprefix(b"\xef\xbb\xbf")
     if start.lstrip().startswith(b"{"):
         return "jsonl"

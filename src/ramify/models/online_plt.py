@@ -85,6 +85,8 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
     """
 
     learner_: _core.OnlineLearner
+    # How the rows were written, if a file or a stream told: the same number may be another feature in another format.
+    source_format_: str | None = None
 
     def __init__(
         self,
@@ -179,15 +181,36 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
                 with self._unchanged_on_failure():
                     self._start(X, y, classes, sample_weight)
                 return self
-            self._check_parameters()
-            rows = self._stream_rows(X)
-            indicator = self._stream_labels(y, rows.shape[0])
-            rows, indicator, weight = weighted_rows(rows, indicator, sample_weight)
-            self._refuse_labels_outside_the_tree(indicator)
-            self._widen(rows, indicator)
+            rows, indicator, weight = self._next_rows(X, y, sample_weight)
             with phase("learning"):
                 self._learn(rows, indicator, weight)
         return self
+
+    def _next_rows(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None
+    ) -> tuple[sparse.csr_array, sparse.csr_array, NDArray[np.float32] | None]:
+        """Further rows, checked, with room made for their features and labels."""
+        self._check_parameters()
+        rows = self._stream_rows(X)
+        indicator = self._stream_labels(y, rows.shape[0])
+        rows, indicator, weight = weighted_rows(rows, indicator, sample_weight)
+        self._refuse_labels_outside_the_tree(indicator)
+        self._widen(rows, indicator)
+        return rows, indicator, weight
+
+    def _test_then_learn(self, X: Any, y: Any, top_k: int) -> tuple[NDArray[np.int64], NDArray[np.int32], Any]:
+        """`partial_fit` of a fitted model that answers each row just before it learns it: see `ramify.progressive`.
+
+        Where each row's answer begins, the answers' label columns, best first, and the 0/1 array of what was true.
+        """
+        rows, indicator, _ = self._next_rows(X, y)
+        own = GrowingTree.asker(self.learner_, self.policy) if callable(self.policy) else None
+        y_indptr, y_indices, _ = csr_parts(indicator)
+        indptr, columns = self.learner_.test_then_learn(
+            *csr_parts(rows), y_indptr, y_indices, top_k, self._n_threads(), own
+        )
+        self._warn_of_budget()
+        return indptr, columns, indicator
 
     def learn_one(self, x: Any, y: Any) -> OnlinePLTClassifier:
         """Learn one row: a dict feature -> value, a text, or a one-row array; y: its collection of labels, or class."""
@@ -283,12 +306,15 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
         own = GrowingTree.asker(self.learner_, self.policy) if callable(self.policy) else None
         y_indptr, y_indices, _ = csr_parts(Y)
         self.learner_.learn(*csr_parts(X), y_indptr, y_indices, weight, order, self._n_threads(), own, progress)
+        self._warn_of_budget()
+
+    def _warn_of_budget(self) -> None:
         if self.learner_.n_evicted_rows and not self.is_over_budget_:
             self.is_over_budget_ = True
             warnings.warn(
                 f"memory_budget of {self.memory_budget:,} bytes is used up: from now on the features of least weight "
                 "are given up to stay within it (see n_evicted_rows_); a larger budget keeps them",
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _refuse_labels_outside_the_tree(self, Y: sparse.csr_array) -> None:
@@ -391,11 +417,15 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
     # --- model files ----------------------------------------------------------------------------------------------
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        return {"is_over_budget": self.is_over_budget_}, self.learner_.state(self._n_threads())
+        metadata: dict[str, Any] = {"is_over_budget": self.is_over_budget_}
+        if self.source_format_ is not None:
+            metadata["source_format"] = self.source_format_
+        return metadata, self.learner_.state(self._n_threads())
 
     def _restore(self, metadata: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         self._check_parameters()
         self.is_over_budget_ = bool(metadata["is_over_budget"])
+        self.source_format_ = metadata.get("source_format")
         learner = self._new_learner()
         learner.restore(arrays)
         self.learner_ = learner

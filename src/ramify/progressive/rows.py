@@ -1,0 +1,150 @@
+"""Streams of any kind, cut into pieces of rows and labels."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ramify.data.live import LineFormat, iter_batches
+from ramify.data.load import find_format
+
+# Texts of an iterable that are vectorised together: few enough for a stream that is watched.
+_TEXTS_AT_ONCE = 64
+_FILE_ROWS_AT_ONCE = 1024
+
+
+def _is_sparse(array: Any) -> bool:
+    return bool(sparse.issparse(array))
+
+
+class SeparateRows(list[Any]):
+    """Rows that only `learn_one` and `predict_one` take together: dicts, or arrays of one row each."""
+
+
+def pieces(X: Any, Y: Any, multiclass: bool) -> Iterator[tuple[Any, Any]]:
+    """Rows and labels as `partial_fit` takes them, some at a time, from whatever `evaluate` was given."""
+    if isinstance(X, str | os.PathLike):
+        if Y is not None:
+            raise ValueError("a file brings its own labels: give no Y with it")
+        yield from _from_file(X, multiclass)
+    elif Y is not None:
+        yield _as_rows(X), _as_labels(Y)
+    elif isinstance(X, Iterable) and not _is_sparse(X) and not isinstance(X, np.ndarray):
+        yield from _from_pairs(X)
+    else:
+        raise ValueError("X alone must be a file or an iterable of (x, y); rows need their labels as Y")
+
+
+def _from_file(path: str | os.PathLike[str], multiclass: bool) -> Iterator[tuple[Any, Any]]:
+    kind = find_format(path)
+    if kind == "npz":
+        raise ValueError(f"{os.fspath(path)} is no stream of rows: read it with load_data, and give X and Y")
+    format: LineFormat = kind
+    for batch in iter_batches(path, format, _FILE_ROWS_AT_ONCE, one_label=multiclass):
+        yield batch.X, [labels[0] for labels in batch.labels] if multiclass else batch.labels
+
+
+def _from_pairs(stream: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+    pairs = iter(stream)
+    first = next(pairs, None)
+    if first is None:
+        return
+    if not (isinstance(first, tuple | list) and len(first) == 2):
+        raise ValueError(f"the iterable must give pairs (x, y), got {repr(first)[:60]}; rows need their labels as Y")
+    pairs = itertools.chain([first], pairs)
+    is_text = isinstance(first[0], str)
+    while some := list(itertools.islice(pairs, _TEXTS_AT_ONCE if is_text else 1)):
+        xs, ys = [x for x, _ in some], [_as_collection(y) for _, y in some]
+        if is_text:
+            yield xs, ys
+        elif isinstance(xs[0], Mapping):
+            yield SeparateRows(xs), ys
+        elif _is_sparse(xs[0]) or np.ndim(xs[0]) == 2:
+            yield _as_rows(xs[0]), ys
+        else:
+            yield np.asarray(xs[0]).reshape(1, -1), ys
+
+
+def _as_collection(y: Any) -> Any:
+    """A collection of labels as a tuple: a list of 0 and 1 might be taken for a row of a 0/1 array."""
+    return tuple(y) if isinstance(y, list) else y
+
+
+def _as_rows(X: Any) -> Any:
+    return X.tocsr() if _is_sparse(X) else X
+
+
+def _as_labels(Y: Any) -> Any:
+    if _is_sparse(Y):
+        return Y.tocsr()
+    if np.ndim(Y) == 2 if isinstance(Y, np.ndarray) or hasattr(Y, "iloc") else _is_written_indicator(Y):
+        return sparse.csr_array(np.asarray(Y))
+    return Y
+
+
+def _is_written_indicator(Y: Any) -> bool:
+    """Whether lists mean a 0/1 array, judged on all rows: a part of them might look otherwise."""
+    from ramify.data.labels import encode_labels
+
+    if not (isinstance(Y, list | tuple) and len(Y) and isinstance(Y[0], list) and len(Y[0]) > 1):
+        return False
+    return not isinstance(Y[0][0], str) and encode_labels(Y).classes is None
+
+
+# --- rows and labels of any form --------------------------------------------------------------------------------------
+
+
+def n_rows(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def part(rows: Any, start: int, stop: int) -> Any:
+    if start == 0 and stop == n_rows(rows):
+        return rows
+    if hasattr(rows, "iloc"):
+        return rows.iloc[start:stop]
+    some = rows[start:stop]
+    return SeparateRows(some) if isinstance(rows, SeparateRows) else some
+
+
+def joined(first: Any, second: Any) -> Any:
+    if _is_sparse(first):
+        width = max(first.shape[1], second.shape[1])
+        both = [sparse.csr_array((a.data, a.indices, a.indptr), shape=(a.shape[0], width)) for a in (first, second)]
+        return sparse.vstack(both, format="csr")
+    if isinstance(first, np.ndarray):
+        return np.concatenate([first, second])
+    rows = [*first, *second]
+    return SeparateRows(rows) if isinstance(first, SeparateRows) else rows
+
+
+def label_rows(y: Any) -> list[Any]:
+    """The labels of each row, as the model names them."""
+    if _is_sparse(y):
+        columns = np.where(y.data != 0, y.indices, -1).tolist()
+        bounds = y.indptr.tolist()
+        return [[c for c in columns[a:b] if c >= 0] for a, b in itertools.pairwise(bounds)]
+    if is_one_class_each(y):
+        classes = y.tolist() if hasattr(y, "tolist") else y
+        return [(label,) for label in classes]
+    return [labels.tolist() if isinstance(labels, np.ndarray) else labels for labels in y]
+
+
+def is_one_class_each(y: Any) -> bool:
+    if _is_sparse(y):
+        return False
+    first = next(iter(y), None)
+    return first is not None and (isinstance(first, str | bytes) or np.ndim(first) == 0) and not isinstance(first, set)
+
+
+def is_fitted(model: Any) -> bool:
+    """As scikit-learn judges, also of models that are none of its own."""
+    told = getattr(model, "__sklearn_is_fitted__", None)
+    if told is not None:
+        return bool(told())
+    return any(name.endswith("_") and not name.startswith("_") for name in vars(model))
