@@ -25,9 +25,9 @@ from ramify.trees.label_tree import LabelTree
 from ramify.validation import check_choice, check_flag, check_integer, check_jobs, check_number
 
 POLICIES = ("fair", "best", "random", "cpt")
-# Children of inner nodes: the papers' trees are binary, wide nodes are faster.
-ARITY = {"fair": 16}
-PAPERS_ARITY = 2
+# Most children of inner and of pre-leaf nodes (b, b_max): the paper's trees are binary, wider ones faster and better.
+ARITIES = {"fair": (24, 63)}
+PAPERS_ARITIES = (2, 100)
 
 TreeSpecification = str | LabelTree | Callable[..., LabelTree]
 PolicySpecification = str | Callable[..., tuple[int, bool]] | None
@@ -49,7 +49,8 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
     tree : None, LabelTree, builder's name or builder
         The tree to begin with; a builder builds it from the first rows. None begins with nothing.
     b, b_max : int or None
-        Most children of an inner node (None: 16 for "fair", else 2), and of a node whose children are leaves.
+        Most children of an inner node, and of a node whose children are leaves; None: 24 and 63 for "fair", otherwise the
+        paper's 2 and 100.
     alpha : float
         "best" and "cpt": weight of balance against fit, between 0 and 1.
     fair_share : float
@@ -57,7 +58,7 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
     learner : "adagrad" or "fobos"
         Update rule of the node classifiers: AdaGrad, or descent with an L2 regulariser (extreme-f-measure, section 6).
     learning_rate, eps
-        Step size, and what AdaGrad adds to the root of the summed squares.
+        Step size, and what AdaGrad adds to the root of the summed squares. The paper has 1 and 0.01, with a bias of 1.
     l2 : float
         Strength of FOBOS's regulariser.
     passes, shuffle
@@ -94,17 +95,17 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
         policy: PolicySpecification = "fair",
         tree: TreeSpecification | None = None,
         b: int | None = None,
-        b_max: int = 100,
+        b_max: int | None = None,
         alpha: float = 0.75,
         fair_share: float = 1.2,
         learner: str = "adagrad",
-        learning_rate: float = 1.0,
-        eps: float = 0.1,
+        learning_rate: float = 2.0,
+        eps: float = 0.2,
         l2: float = 1e-6,
         passes: int = 1,
         shuffle: bool = True,
         normalize: bool = True,
-        bias: float = 0.3,
+        bias: float = 0.2,
         memory_budget: int | None = None,
         vectorizer: Any = None,
         n_jobs: int | None = None,
@@ -138,7 +139,8 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
             raise ValueError("policy=None never adds a label, so it needs a tree: give tree=, or a policy")
         if self.b is not None:
             check_integer("b", self.b, at_least=2)
-        check_integer("b_max", self.b_max, at_least=self._arity())
+        if self.b_max is not None:
+            check_integer("b_max", self.b_max, at_least=self._arities()[0])
         check_number("alpha", self.alpha, at_least=0, at_most=1)
         check_number("fair_share", self.fair_share, at_least=1)
         check_choice("learner", self.learner, ["adagrad", "fobos"])
@@ -154,8 +156,10 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
         check_flag("verbose", self.verbose)
         check_jobs(self.n_jobs)
 
-    def _arity(self) -> int:
-        return ARITY.get(str(self.policy), PAPERS_ARITY) if self.b is None else self.b
+    def _arities(self) -> tuple[int, int]:
+        b, b_max = ARITIES.get(str(self.policy), PAPERS_ARITIES)
+        b = b if self.b is None else self.b
+        return b, max(b, b_max) if self.b_max is None else self.b_max
 
     # --- learning -------------------------------------------------------------------------------------------------
 
@@ -261,9 +265,10 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
     def _first_tree(self, given: TreeSpecification, X: sparse.csr_array, Y: sparse.csr_array) -> LabelTree:
         if isinstance(given, LabelTree) and self.policy is not None:
             return given  # labels that it does not have are added
+        arity, max_leaf = self._arities()
         settings = {
-            "arity": self._arity(),
-            "max_leaf": self.b_max,
+            "arity": arity,
+            "max_leaf": max_leaf,
             "random_state": self.seed_,
             "n_jobs": self._n_threads(),
         }
@@ -276,6 +281,7 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
         return LabelTree(tree.parent, label, n_labels=Y.shape[1])
 
     def _new_learner(self) -> _core.OnlineLearner:
+        arity, pre_leaf_arity = self._arities()
         policy = "none" if self.policy is None else self.policy if isinstance(self.policy, str) else "callable"
         return _core.OnlineLearner(
             rule=self.learner,
@@ -290,8 +296,8 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
             policy=policy,
             alpha=self.alpha,
             fair_share=self.fair_share,
-            arity=self._arity(),
-            pre_leaf_arity=self.b_max,
+            arity=arity,
+            pre_leaf_arity=pre_leaf_arity,
             seed=self.seed_,
         )
 
