@@ -61,13 +61,13 @@ public:
     /// Trains every node that has rows; panels come back in order of node.
     std::vector<Panel> train(const SolverSettings& solver, Progress* progress) {
         std::vector<std::vector<Panel>> panels(tree_.n_nodes() + 1);
-        std::vector<std::vector<FrozenTile>> tiles(n_threads_);  // of the problem that this thread prepared
+        std::vector<std::vector<FrozenTile>> tiles(n_threads_);  // of the problem that this thread prepared; memory is kept for the next
         solve_all(
-            tasks_, {&solver, 1}, progress, [&](const NodeTask&, int owner) { tiles[owner].assign(problem_[owner].n_tiles(), {}); },
+            tasks_, {&solver, 1}, progress, [&](const NodeTask&, int owner) { tiles[owner].resize(std::max<std::size_t>(tiles[owner].size(), problem_[owner].n_tiles())); },
             [&](int owner, int tile, int, int stride, const TileScratch& space) {
-                tiles[owner][tile] = freeze(problem_[owner], tile, stride, space, solver.prune);
+                freeze(problem_[owner], tile, stride, space, solver.prune, tiles[owner][tile]);
             },
-            [&](const NodeTask& task, int owner) { panels[task.node] = assemble(task.node, problem_[owner], tiles[owner]); });
+            [&](const NodeTask& task, int owner) { panels[task.node] = assemble(task.node, problem_[owner], std::span(tiles[owner]).first(problem_[owner].n_tiles())); });
         std::vector<Panel> all;
         for (auto& of_node : panels) std::ranges::move(of_node, std::back_inserter(all));
         return all;
@@ -219,12 +219,13 @@ private:
         }
     }
 
-    FrozenTile freeze(const NodeProblem& p, int tile, int stride, const TileScratch& space, float prune) const {
+    void freeze(const NodeProblem& p, int tile, int stride, const TileScratch& space, float prune, FrozenTile& frozen) const {
         const float* weights = space.weights.data();
         const int n_columns = p.tile_columns(tile), n_groups = (n_columns + group_columns - 1) / group_columns;
         const int first_group = tile * max_tile_columns % max_panel_columns / group_columns;
         std::array<float, max_tile_columns> largest{}, inverse{};
-        FrozenTile frozen;
+        frozen.groups.clear();
+        frozen.scale.clear();
         for (std::size_t f = 0; f < p.n_features; ++f)
             for (int g = 0; g < n_groups; ++g) {
                 const float* w = weights + f * stride + g * group_columns;
@@ -250,10 +251,9 @@ private:
             }
             group.group = static_cast<std::uint8_t>(group.group + first_group);
         }
-        return frozen;
     }
 
-    std::vector<Panel> assemble(int node, const NodeProblem& p, const std::vector<FrozenTile>& tiles) const {
+    std::vector<Panel> assemble(int node, const NodeProblem& p, std::span<const FrozenTile> tiles) const {
         constexpr std::size_t tiles_per_panel = max_panel_columns / max_tile_columns;
         std::vector<Panel> panels;
         for (std::size_t first = 0; first < tiles.size(); first += tiles_per_panel) {
