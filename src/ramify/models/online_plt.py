@@ -49,8 +49,8 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
     tree : None, LabelTree, builder's name or builder
         The tree to begin with; a builder builds it from the first rows. None begins with nothing.
     b, b_max : int or None
-        Most children of an inner node, and of a node whose children are leaves; None: 24 and 63 for "fair", otherwise the
-        paper's 2 and 100.
+        Most children of an inner node, and of a node whose children are leaves; None: 24 and 63 for "fair", for the
+        others the paper's 2 and 100.
     alpha : float
         "best" and "cpt": weight of balance against fit, between 0 and 1.
     fair_share : float
