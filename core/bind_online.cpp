@@ -79,6 +79,7 @@ public:
         const TreeView tree{view(parent), view(first_child), view(n_children), view(label)};
         tree.validate(n_labels);
         const Locked locked(*this);
+        refuse_while_asking();
         if (learner_.n_examples > 0) throw nb::value_error("a learner that has seen examples cannot take another tree");
         learner_.tree().adopt(tree);
     }
@@ -109,6 +110,7 @@ public:
 
     void apply_all(int n_threads) {
         const Locked locked(*this);
+        refuse_while_asking();
         learner_.apply_all(n_threads);
     }
 
@@ -191,7 +193,7 @@ public:
     nb::list explain(const Ints& indices, const Floats& values, std::int32_t label) {
         check_row(indices, values);
         nb::list answer;
-        const std::lock_guard lock(mutex_);
+        const LockedWithGil locked(*this);
         OnlineSearchScratch& s = row_scratch_;
         s.x.clear();
         learner_.prepare(view(indices), view(values), s.x);
@@ -223,7 +225,7 @@ public:
     }
 
     nb::tuple tree() {
-        const std::lock_guard lock(mutex_);
+        const LockedWithGil locked(*this);
         if (!learner_.tree().has_labels()) throw nb::value_error("no label has been seen yet: there is no tree");
         CanonicalTree canonical(learner_.tree());
         return nb::make_tuple(to_numpy(std::move(canonical.parent)), to_numpy(std::move(canonical.label)));
@@ -234,11 +236,17 @@ public:
         std::optional<CanonicalTree> canonical;
         {
             const Locked locked(*this);
+            refuse_while_asking();
             learner_.apply_all(n_threads);
             const OnlineTree& tree = learner_.tree();
             if (!tree.has_labels()) throw nb::value_error("no label has been seen yet: there is nothing to freeze");
             canonical.emplace(tree);
             const std::int64_t n_all = n_features + (learner_.settings().bias != 0.0f);
+            if (n_features < 0 || n_features >= OnlineLearner::bias_feature / 2 || !(prune >= 0)) throw nb::value_error("n_features or prune is out of range");
+            for (int v = 0; v < tree.n_nodes(); ++v)
+                if (const OnlineBlock* block = tree.block(v))
+                    for (std::uint32_t f : block->features())
+                        if (f != OnlineLearner::bias_feature && f >= n_features) throw nb::value_error("the learner has seen more than n_features features");
             for (std::size_t i = 0; i < canonical->node.size(); ++i)
                 if (!tree.is_leaf(canonical->node[i]))
                     freeze_block(*tree.block(canonical->node[i]), static_cast<std::int64_t>(i), n_features, prune, storage, n_all);
@@ -252,10 +260,13 @@ public:
 
     nb::dict state(int n_threads) {
         OnlineArrayStorage arrays;
+        std::vector<std::uint64_t> counts;
         {
             const Locked locked(*this);
+            refuse_while_asking();
             learner_.apply_all(n_threads);
             arrays = to_arrays(learner_.tree());
+            counts = {learner_.n_examples, learner_.n_updates, learner_.n_evicted_rows, learner_.n_unchecked_entries, learner_.policy().random_state()};
         }
         nb::dict out;
         out["parent"] = to_numpy(std::move(arrays.parent));
@@ -269,11 +280,11 @@ public:
         out["feature"] = to_numpy(std::move(arrays.feature));
         out["weight"] = to_numpy(std::move(arrays.weight));
         out["sum"] = to_numpy(std::move(arrays.sum));
-        out["counts"] = to_numpy(std::vector<std::uint64_t>{learner_.n_examples, learner_.n_updates, learner_.n_evicted_rows, learner_.policy().random_state()});
+        out["counts"] = to_numpy(std::move(counts));
         return out;
     }
 
-    void restore(const nb::dict& arrays) {
+    void restore(const nb::dict& arrays, std::int64_t n_labels) {
         OnlineArrays<ArrayView> in;
         nb::list keep;
         auto take = [&]<class T>(std::span<const T>& target, const char* name) {
@@ -296,19 +307,24 @@ public:
         take(in.sum, "sum");
         std::span<const std::uint64_t> counts;
         take(counts, "counts");
-        if (counts.size() != 4) throw nb::value_error("the model's array counts has a wrong size");
+        if (counts.size() != 5) throw nb::value_error("the model's array counts has a wrong size");
         const Locked locked(*this);
-        from_arrays(in, learner_.tree());
+        refuse_while_asking();
+        if (learner_.n_examples > 0 || learner_.tree().has_labels()) throw nb::value_error("only a learner that knows nothing yet can take back a model");
+        OnlineTree tree = learner_.bare_tree();
+        from_arrays(in, std::min<std::int64_t>(n_labels, std::numeric_limits<std::int32_t>::max()), tree);
+        learner_.tree() = std::move(tree);
         learner_.n_examples = counts[0];
         learner_.n_updates = counts[1];
         learner_.n_evicted_rows = counts[2];
-        learner_.policy().set_random_state(counts[3]);
+        learner_.n_unchecked_entries = counts[3];
+        learner_.policy().set_random_state(counts[4]);
     }
 
     // --- for a user's policy and for tests; nodes are numbered in order of their making -----------------------------------
 
     std::vector<std::int32_t> children(int node) {
-        const std::lock_guard lock(mutex_);
+        const LockedWithGil locked(*this);
         std::vector<std::int32_t> out;
         if (const OnlineBlock* block = learner_.tree().block(checked(node)))
             for (std::int32_t c : block->child)
@@ -316,16 +332,16 @@ public:
         return out;
     }
     bool is_leaf(int node) {
-        const std::lock_guard lock(mutex_);
+        const LockedWithGil locked(*this);
         return learner_.tree().is_leaf(checked(node));
     }
     int n_leaves(int node) {
-        const std::lock_guard lock(mutex_);
+        const LockedWithGil locked(*this);
         return learner_.tree().n_leaves(checked(node));
     }
     std::vector<float> probabilities(int node, const Ints& indices, const Floats& values) {
         check_row(indices, values);
-        const std::lock_guard lock(mutex_);
+        const LockedWithGil locked(*this);
         OnlineBlock* block = learner_.tree().block(checked(node));
         std::vector<float> out;
         if (!block || learner_.tree().is_leaf(node)) return out;
@@ -338,19 +354,33 @@ public:
         return out;
     }
 
-    std::uint64_t n_examples() const { return learner_.n_examples; }
-    std::uint64_t n_evicted_rows() const { return learner_.n_evicted_rows; }
+    std::uint64_t n_examples() {
+        const LockedWithGil locked(*this);
+        return learner_.n_examples;
+    }
+    std::uint64_t n_evicted_rows() {
+        const LockedWithGil locked(*this);
+        return learner_.n_evicted_rows;
+    }
     std::uint64_t n_updates() {
         const Locked locked(*this);
+        refuse_while_asking();
         learner_.apply_all(1);
         return learner_.n_updates;
     }
     std::size_t memory() {
-        const std::lock_guard lock(mutex_);
+        const LockedWithGil locked(*this);
         return learner_.tree().bytes() + learner_.n_buffer_entries() * sizeof(Entry);
     }
+    /// The first of these labels that has no leaf, or -1.
+    std::int32_t first_without_leaf(const Ints& labels) {
+        const LockedWithGil locked(*this);
+        for (std::int32_t j : view(labels))
+            if (learner_.tree().leaf(j) < 0) return j;
+        return -1;
+    }
     bool has_labels() {
-        const std::lock_guard lock(mutex_);
+        const LockedWithGil locked(*this);
         return learner_.tree().has_labels();
     }
 
@@ -360,6 +390,20 @@ private:
         std::lock_guard<std::recursive_mutex> lock;
         explicit Locked(BoundLearner& self) : lock(self.mutex_) {}
     };
+
+    /// For work with Python objects. Nobody waits for the lock while he holds the GIL: its owner may need that to go on.
+    struct LockedWithGil {
+        std::unique_lock<std::recursive_mutex> lock;
+        explicit LockedWithGil(BoundLearner& self) : lock(self.mutex_, std::defer_lock) {
+            const nb::gil_scoped_release release;
+            lock.lock();
+        }
+    };
+
+    /// Half-way through an example a user's policy may look at everything, and change nothing.
+    void refuse_while_asking() const {
+        if (is_asking_) throw nb::value_error("a policy was asked where a label goes: until it answers it may only look at the model, not learn, save or freeze it");
+    }
 
     int checked(int node) const {
         if (node < 0 || node >= learner_.tree().n_nodes()) throw nb::index_error("the tree has no such node");
@@ -386,9 +430,13 @@ private:
         if (order)
             for (std::int64_t i : view(*order))
                 if (i < 0 || i >= n) throw nb::value_error("order names a row that X does not have");
+        if (sample_weight)
+            for (float w : view(*sample_weight))
+                if (!(w >= 0) || !std::isfinite(w)) throw nb::value_error("sample_weight must not be negative, NaN or infinite");
         const std::int64_t n_rows = order ? static_cast<std::int64_t>(order->size()) : n;
         if (progress) progress->total = static_cast<std::size_t>(n_rows);
         const Locked locked(*this);
+        refuse_while_asking();
         if (policy_ == Policy::none)
             for (std::int32_t j : view(y_indices))
                 if (learner_.tree().leaf(j) < 0) throw nb::value_error(("label " + std::to_string(j) + " has no leaf in the given tree").c_str());
@@ -411,6 +459,11 @@ private:
 
     Extension ask(const nb::object& own, std::int32_t label, std::span<const std::int32_t> indices, std::span<const float> values) {
         const nb::gil_scoped_acquire gil;
+        struct Asking {
+            bool& flag;
+            explicit Asking(bool& is_asking) : flag(is_asking) { flag = true; }
+            ~Asking() { flag = false; }
+        } const asking(is_asking_);
         const auto answer = nb::cast<std::pair<int, bool>>(own(label, to_numpy(std::vector<std::int32_t>(indices.begin(), indices.end())),
                                                                  to_numpy(std::vector<float>(values.begin(), values.end()))));
         const int node = answer.first;
@@ -427,8 +480,11 @@ private:
         constexpr std::int64_t chunk = 64;
         const std::int64_t n = X.n_rows();
         const auto n_chunks = static_cast<std::size_t>((n + chunk - 1) / chunk);
-        const bool is_current = n > 1;
-        if (is_current) learner_.apply_all(n_threads);
+        const bool is_current = n > 1 && !is_asking_;  // a policy that asks looks at one block after the other
+        if (is_current)
+            learner_.apply_all(n_threads);
+        else
+            n_threads = 1;
         const OnlineSearch search(learner_, is_current);
         answers.resize(n_chunks);
         std::vector<OnlineSearchScratch> scratch(usable_threads(n_threads, n_chunks));
@@ -460,6 +516,7 @@ private:
     Policy policy_;
     OnlineSearchScratch row_scratch_;
     std::recursive_mutex mutex_;
+    bool is_asking_ = false;  ///< a user's policy is being asked
 };
 
 }  // namespace
@@ -492,7 +549,8 @@ void bind_online(nb::module_& m) {
         .def("tree", &BoundLearner::tree, "Parents and labels of the tree's nodes, numbered breadth first.")
         .def("freeze", &BoundLearner::freeze, "n_features"_a, "prune"_a, "n_threads"_a, "Arrays of frozen blocks, with the tree's parent and label.")
         .def("state", &BoundLearner::state, "n_threads"_a, "Everything that is learned, as arrays.")
-        .def("restore", &BoundLearner::restore, "arrays"_a, "Take back what state gave.")
+        .def("restore", &BoundLearner::restore, "arrays"_a, "n_labels"_a, "Take back what state gave; labels are below n_labels.")
+        .def("first_without_leaf", &BoundLearner::first_without_leaf, "labels"_a, "The first of these labels that has no leaf in the tree, or -1.")
         .def("children", &BoundLearner::children, "node"_a, "Children of a node, by the numbers of their making; the root is 0.")
         .def("is_leaf", &BoundLearner::is_leaf, "node"_a)
         .def("n_leaves", &BoundLearner::n_leaves, "node"_a, "Labels below a node.")

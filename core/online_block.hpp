@@ -52,6 +52,12 @@ public:
                child.capacity() * sizeof(std::int32_t) + queue.capacity() * sizeof(std::uint32_t);
     }
 
+    /// What a row takes with its place in the index, without room to grow.
+    double bytes_of_row() const {
+        const auto n_used = static_cast<int>(n_columns() - std::ranges::count(child, vacant_column));
+        return static_cast<double>(static_cast<std::size_t>(round_to_lanes(n_used)) * (has_sums_ ? 2 : 1) * sizeof(float) + 16);
+    }
+
     int theta() const {
         const auto at = std::ranges::find(child, theta_column);
         return at == child.end() ? -1 : static_cast<int>(at - child.begin());

@@ -47,10 +47,12 @@ public:
     static constexpr std::uint32_t bias_feature = 0xfffffffeu;
 
     OnlineLearner(const OnlineSettings& settings, const GrowthSettings& growth, const PolicySettings& policy)
-        : settings_(settings), policy_(policy, growth), tree_(growth, settings.rule == UpdateRule::adagrad, !settings.one_of) {}
+        : settings_(settings), growth_(growth), policy_(policy, growth), tree_(growth, settings.rule == UpdateRule::adagrad, !settings.one_of) {}
 
     OnlineTree& tree() { return tree_; }
     const OnlineTree& tree() const { return tree_; }
+    /// A tree of this learner's kind that knows nothing yet.
+    OnlineTree bare_tree() const { return OnlineTree(growth_, settings_.rule == UpdateRule::adagrad, !settings_.one_of); }
     TreePolicy& policy() { return policy_; }
     const TreePolicy& policy() const { return policy_; }
     const OnlineSettings& settings() const { return settings_; }
@@ -58,6 +60,7 @@ public:
     std::uint64_t n_examples = 0;       ///< learned so far
     std::uint64_t n_updates = 0;        ///< of single classifiers, theta's included
     std::uint64_t n_evicted_rows = 0;   ///< given up for the memory budget
+    std::uint64_t n_unchecked_entries = 0;  ///< learned since the budget was last looked at
     std::uint64_t n_buffer_entries() const { return entries_.size(); }
 
     /// A row as the classifiers see it, appended to `out`.
@@ -84,9 +87,12 @@ public:
         }
         enqueue(example, labels);
         ++n_examples;
-        if (entries_.size() >= settings_.buffer_entries) {
+        // When the budget is looked at depends on the stream alone, not on the questions that empty the buffer in between.
+        if (settings_.memory_budget > 0) n_unchecked_entries += begin_[example + 1] - begin_[example];
+        if (entries_.size() >= settings_.buffer_entries || n_unchecked_entries >= settings_.buffer_entries) {
             apply_all(n_threads);
             keep_within_budget();
+            n_unchecked_entries = 0;
         }
     }
 
@@ -300,35 +306,46 @@ private:
     }
 
     /// Gives up the rows of least weight, wherever they are, once the budget is passed; a tenth of it is then free again.
+    /// Sizes are those of what is stored, without room to grow, so that a model that was saved and loaded goes on alike.
     void keep_within_budget() {
         if (settings_.memory_budget == 0) return;
-        const std::size_t used = tree_.bytes() + entries_.capacity() * sizeof(Entry);
-        if (used <= settings_.memory_budget) return;
-        // Bytes of rows by the largest weight's exponent and first three bits: a histogram instead of a sort.
-        constexpr int n_bins = 1 << 11;
-        auto importance = [](const OnlineBlock& block, std::uint32_t r) {
-            float largest = 0;
-            const float* w = block.row(r);
-            for (int c = 0; c < block.n_columns(); ++c) largest = std::max(largest, std::abs(w[c]));
-            return static_cast<int>(std::bit_cast<std::uint32_t>(largest * block.scale) >> 20) & (n_bins - 1);
-        };
         auto for_each_block = [&](auto&& work) {
             for (int v = 0; v < tree_.n_nodes(); ++v)
                 if (OnlineBlock* block = tree_.block(v)) work(*block);
             if (tree_.gate()) work(*tree_.gate());
         };
+        auto used = static_cast<double>(settings_.buffer_entries * sizeof(Entry));
+        for_each_block([&](const OnlineBlock& block) { used += sizeof block + block.n_rows() * block.bytes_of_row(); });
+        if (used <= static_cast<double>(settings_.memory_budget)) return;
+        // Bytes of rows by the largest weight's exponent and first three bits: a histogram instead of a sort.
+        constexpr int n_bins = 1 << 11;
+        auto importance = [](const OnlineBlock& block, std::uint32_t r) {
+            float largest = 0;
+            const float* w = block.row(r);
+            for (int c = 0; c < block.n_columns(); ++c)
+                if (block.child[c] != vacant_column) largest = std::max(largest, std::abs(w[c]));
+            return static_cast<int>(std::bit_cast<std::uint32_t>(largest * block.scale) >> 20) & (n_bins - 1);
+        };
         std::vector<double> bytes(n_bins, 0.0);
         for_each_block([&](const OnlineBlock& block) {
-            const double per_row = static_cast<double>(block.row_size() * sizeof(float) + 16);
-            for (std::uint32_t r = 0; r < block.n_rows(); ++r) bytes[importance(block, r)] += per_row;
+            for (std::uint32_t r = 0; r < block.n_rows(); ++r) bytes[importance(block, r)] += block.bytes_of_row();
         });
-        double excess = static_cast<double>(used) - 0.9 * static_cast<double>(settings_.memory_budget);
-        int cut = 0;
-        while (cut < n_bins && excess > 0) excess -= bytes[cut++];
-        for_each_block([&](OnlineBlock& block) { n_evicted_rows += block.retain([&](std::uint32_t r) { return importance(block, r) >= cut; }); });
+        double excess = used - 0.9 * static_cast<double>(settings_.memory_budget);
+        int last = 0;  // of this bin only as many as are needed, the oldest first
+        for (; last < n_bins && bytes[last] <= excess; ++last) excess -= bytes[last];
+        for_each_block([&](OnlineBlock& block) {
+            const double per_row = block.bytes_of_row();
+            n_evicted_rows += block.retain([&](std::uint32_t r) {
+                const int bin = importance(block, r);
+                if (bin != last || excess <= 0) return bin >= last;
+                excess -= per_row;
+                return false;
+            });
+        });
     }
 
     OnlineSettings settings_;
+    GrowthSettings growth_;
     TreePolicy policy_;
     OnlineTree tree_;
     // Examples that some block has not applied yet.

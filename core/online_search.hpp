@@ -41,7 +41,7 @@ public:
         if (k == 0 || !tree.has_labels()) return;
         auto is_full = [&] { return found.size() >= k; };
         auto reach = [&](float p, std::int32_t node) {
-            if (!(p > 0.0f) || p < lowest(settings, node)) return;
+            if (!(p > 0.0f) || !(p >= lowest(settings, node))) return;  // so that NaN is no way in
             if (tree.is_leaf(node)) {
                 const Found f{p, tree.label(node)};
                 if (is_full()) {

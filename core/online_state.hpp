@@ -58,14 +58,16 @@ inline OnlineArrayStorage to_arrays(const OnlineTree& tree) {
     return out;
 }
 
-/// Takes back what to_arrays gave; throws std::invalid_argument where the arrays do not fit together.
-inline void from_arrays(const OnlineArrays<ArrayView>& in, OnlineTree& tree) {
+/// Takes back what to_arrays gave; throws std::invalid_argument where the arrays do not fit together, and the tree is then of no use.
+inline void from_arrays(const OnlineArrays<ArrayView>& in, std::int64_t n_labels, OnlineTree& tree) {
     auto check = [](bool holds, const char* what) {
         if (!holds) throw std::invalid_argument(std::string("online model arrays do not fit together: ") + what);
     };
     const std::size_t n_blocks = in.block_node.size();
     check(in.block_columns.size() == n_blocks && in.block_rows.size() == n_blocks && in.block_updates.size() == n_blocks && in.block_scale.size() == n_blocks,
           "one entry a block is needed");
+    for (std::int32_t label : in.label) check(label >= -1 && label < n_labels, "label");
+    for (std::uint32_t f : in.feature) check(f < OnlineLearner::bias_feature / 2 || f == OnlineLearner::bias_feature, "feature");
     const bool has_sums = tree.empty_block()->has_sums();
     check(has_sums ? in.sum.size() == in.weight.size() : in.sum.empty(), "sums");
     std::vector<std::unique_ptr<OnlineBlock>> blocks(in.parent.size());

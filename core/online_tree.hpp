@@ -155,6 +155,7 @@ public:
         for (int v = 0; v < n_nodes(); ++v) {
             if (!block_[v]) {
                 if (!is_leaf(v)) throw std::invalid_argument("online model: inner node " + std::to_string(v) + " has no block");
+                if (wants_theta(v)) throw std::invalid_argument("online model: leaf " + std::to_string(v) + " lacks theta");
                 continue;
             }
             for (int c = 0; c < block_[v]->n_columns(); ++c) {
@@ -169,6 +170,7 @@ public:
         }
         for (int v = 1; v < n_nodes(); ++v)
             if (!has_column[v]) throw std::invalid_argument("online model: node " + std::to_string(v) + " has no column");
+        if (gate_ && !may_have_empty_rows_) throw std::invalid_argument("online model: a root that is certain has a classifier");
         if (is_gate_pending() && (!block_[root] || block_[root]->theta() < 0)) throw std::invalid_argument("online model: the root lacks theta");
     }
 
@@ -242,15 +244,19 @@ private:
             }
             if (leaf(label_[v]) >= 0) throw std::invalid_argument("online model: two leaves have label " + std::to_string(label_[v]));
             set_leaf(label_[v], v);
-            int steps = 0;
-            for (int a = v; a >= 0; a = parent_[a]) {
-                ++n_leaves_[a];
-                if (++steps > n) throw std::invalid_argument("online model: its tree has a circle");
-            }
+            n_leaves_[v] = 1;
         }
-        // A circle that no leaf hangs from is left without leaves.
-        for (int v = 0; v < n && n > 1; ++v)
-            if (n_leaves_[v] == 0) throw std::invalid_argument("online model: node " + std::to_string(v) + " leads to no leaf");
+        // From the leaves up, a node when all its children are counted; nodes of a circle never are.
+        std::vector<std::int32_t> n_uncounted = n_children_, counted;
+        for (int v = 0; v < n; ++v)
+            if (n_children_[v] == 0) counted.push_back(v);
+        for (std::size_t k = 0; k < counted.size(); ++k) {
+            const std::int32_t p = parent_[counted[k]];
+            if (p < 0) continue;
+            n_leaves_[p] += n_leaves_[counted[k]];
+            if (--n_uncounted[p] == 0) counted.push_back(p);
+        }
+        if (std::ssize(counted) != n) throw std::invalid_argument("online model: its tree has a circle");
     }
 
     GrowthSettings growth_;

@@ -30,6 +30,7 @@ class FittedState:
     n_features_in_: int
     label_names_: NameTable
     feature_column_names_: NameTable
+    _may_know_no_label = False  # as a model that learns in pieces may
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the fitted model to a directory; `ramify.load` brings it back."""
@@ -65,6 +66,8 @@ class FittedState:
         self.seed_ = check_integer("seed", fitted["seed"], at_least=0)
         self.label_encoding_ = LabelEncoding.from_stored(**fitted["labels"])
         self.n_labels_ = self.label_encoding_.n_labels
+        if self.n_labels_ == 0 and not self._may_know_no_label:
+            raise ValueError("the model has no labels")
         self.is_multiclass_ = self.label_encoding_.is_multiclass
         if "feature_names" in fitted:
             self.feature_names_in_ = np.array(fitted["feature_names"].tolist(), dtype=object)

@@ -60,6 +60,9 @@ def _known_features(model: Any, columns: set[int]) -> dict[int, str]:
     if "feature_column_names_" in model.__dict__:
         table: NameTable = model.feature_column_names_
         return {column: table[column] for column in columns if column < len(table)}
+    grown: dict[str, int] | None = model.__dict__.get("feature_columns_")
+    if grown is not None:
+        return {column: name for name, column in grown.items() if column in columns}
     vocabulary = getattr(model.__dict__.get("vectorizer_"), "vocabulary_", None)
     if vocabulary is not None:
         return {int(column): term for term, column in vocabulary.items() if column in columns}

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from ramify import PLTClassifier
+from ramify import OnlinePLTClassifier, PLTClassifier
+
+
+def online(**given):
+    return lambda **settings: OnlinePLTClassifier(**{"random_state": 0, **given, **settings})
+
 
 CLASSIFIERS = {
     "plt": lambda **settings: PLTClassifier(**{"arity": 2, "max_leaf": 3, "random_state": 0, **settings}),
@@ -12,6 +17,12 @@ CLASSIFIERS = {
     "plt one-against-all": lambda **settings: PLTClassifier(
         **{"tree": "one_level", "C": 1.0, "calibrate": False, "random_state": 0, **settings}
     ),
+    "online plt, fair": online(b=2, b_max=3),
+    "online plt, best": online(policy="best", b_max=3),
+    "online plt, random": online(policy="random", b_max=3, learner="fobos"),
+    "online plt, cpt": online(policy="cpt"),
+    "incremental plt": online(policy=None, tree="complete", b=2, b_max=3, passes=2),
+    "online one-against-all": online(tree="one_level"),
 }
 
 # Settings under which training comes to the optimum and looks at nothing but rows and their weights.
@@ -24,6 +35,14 @@ CONVERGED = {
         "max_epochs": 300,
         "prune": 0.0,
         "calibrate": False,
+    },
+    # Small steps, none of them scaled by the steps before: two of them are nearly one that is twice as long.
+    "OnlinePLTClassifier": {
+        "learner": "fobos",
+        "learning_rate": 0.005,
+        "l2": 0.0,
+        "passes": 60,
+        "shuffle": False,
     },
 }
 
@@ -43,10 +62,30 @@ APPROXIMATE_WEIGHTS = (
     "a few epochs over rows in random order, and a tree and a cost chosen by looking at the rows: a weight of two is a "
     "row given twice only in the limit, which test_a_weight_of_two_is_a_row_given_twice looks at"
 )
+ONE_STEP_A_ROW = (
+    "a row is one step, and a weight makes it longer: a weight of two is a row given twice only for small steps, which "
+    "test_a_weight_of_two_is_a_row_given_twice looks at"
+)
+ANY_WIDTH = (
+    "features may come up at any time, in rows to be learned and in rows to be answered; "
+    "test_a_wrong_number_of_features_is_refused says what is answered instead"
+)
+WIDER_QUESTIONS = f"{ANY_WIDTH}; what else it checks, test_separable_classes_are_learned does"
+# Models whose rows may have any number of features, and whose texts are hashed, so that new words can come.
+TAKES_ANY_WIDTH = {"OnlinePLTClassifier": ANY_WIDTH}
 OWN_DEVIATIONS = {
     "PLTClassifier": {
         "check_sample_weight_equivalence_on_dense_data": APPROXIMATE_WEIGHTS,
         "check_sample_weight_equivalence_on_sparse_data": APPROXIMATE_WEIGHTS,
+    },
+    "OnlinePLTClassifier": {
+        "check_sample_weight_equivalence_on_dense_data": ONE_STEP_A_ROW,
+        "check_sample_weight_equivalence_on_sparse_data": ONE_STEP_A_ROW,
+        "check_n_features_in_after_fitting": ANY_WIDTH,
+        "check_estimators_partial_fit_n_features": ANY_WIDTH,
+        "check_classifiers_train": WIDER_QUESTIONS,
+        "check_classifiers_train(readonly_memmap=True)": WIDER_QUESTIONS,
+        "check_classifiers_train(readonly_memmap=True,X_dtype=float32)": WIDER_QUESTIONS,
     },
 }
 

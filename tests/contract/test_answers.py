@@ -180,6 +180,16 @@ def test_rows_of_classes_sum_to_one_and_come_dense(make, data):
     np.testing.assert_array_equal(answer.toarray(), dense)
 
 
+def test_separable_classes_are_learned(make):
+    generator = np.random.default_rng(0)
+    y = np.arange(300) % 3
+    X = generator.normal(np.array([[3, 0, 0], [0, 3, 0], [0, 0, 3]])[y], 0.5)
+    for classes in (np.arange(3), np.array(["a", "b", "c"])):
+        clf = make().fit(X, classes[y])
+        assert clf.score(X, classes[y]) > 0.95
+        np.testing.assert_array_equal(clf.predict_proba(X).argmax(axis=1), np.searchsorted(classes, clf.predict(X)))
+
+
 @pytest.mark.parametrize("kind", ["int", "negative", "str", "object", "bool", "float"])
 def test_predict_gives_the_classes_themselves(make, data, kind):
     classes = {

@@ -126,7 +126,7 @@ def _read_classes(y: NDArray[Any]) -> tuple[Kind, Any]:
         raise ValueError(f"Input y contains {'NaN' if np.isnan(y[row]) else 'infinity'} in row {row}")
     if y.dtype.kind in "mMcVS":
         raise ValueError(f"Unknown label type: classes must be integers or strings, got {y.dtype}")
-    if y.dtype.kind != "O":
+    if y.dtype.kind == "f":  # for others it would only warn of many classes, which are what this library is for
         check_classification_targets(y)
     return "classes", (y, np.arange(len(y) + 1, dtype=np.int64))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,7 +93,7 @@ class LabelEncoding:
     def from_stored(cls, kind: Kind, n_labels: int, classes: Any = None, dtype: str = "object") -> LabelEncoding:
         """What `stored_classes` gave, with the kind and the number of labels; checked, as a file may hold anything."""
         encoding = cls()
-        if kind not in ("indicator", "collections", "classes") or type(n_labels) is not int or n_labels < 1:
+        if kind not in ("indicator", "collections", "classes") or type(n_labels) is not int or n_labels < 0:
             raise ValueError(f"there are no {n_labels!r} labels of kind {kind!r}")
         if kind != "indicator" and (classes is None or len(classes) != n_labels):
             raise ValueError(f"{n_labels} labels do not have as many names")
@@ -167,6 +168,10 @@ class LabelEncoding:
         values = values.tolist() if isinstance(values, np.ndarray) else values
         index = {} if self.kind is None else self._name_index()
         fresh = [label for label in dict.fromkeys(values) if label not in index]
+        if not fresh and self.kind is not None:
+            return indicator_of(
+                np.fromiter(map(index.__getitem__, values), np.int32, len(values)), indptr, self.n_labels
+            )
         if fresh and index and isinstance(fresh[0], str) != isinstance(next(iter(index)), str):
             raise ValueError(f"Y has the label {fresh[0]!r}, but labels so far are like {next(iter(index))!r}")
         names = [] if self.kind is None else self._name_list()
@@ -176,16 +181,34 @@ class LabelEncoding:
         self.n_labels = len(names)
         return indicator_of(np.fromiter(map(index.__getitem__, values), np.int32, len(values)), indptr, self.n_labels)
 
-    def shrink(self, n_labels: int) -> None:
-        """Forget the last labels, so that only the first `n_labels` are left."""
-        if self.kind == "indicator":
-            self._classes = None
-        else:
-            names, index = self._name_list(), self._name_index()
-            for name in names[n_labels:]:
-                del index[name]
-            del names[n_labels:]
-        self.n_labels = n_labels
+    def name_in_advance(self, Y: Any, classes: Any) -> None:
+        """Give these labels the first columns: classes sorted, as scikit-learn does, other labels in the order given.
+
+        A 0/1 array Y has its columns already.
+        """
+        kind, _ = read_labels(Y, None)
+        if kind == "classes":
+            self.extend(np.asarray(classes))
+        elif kind == "collections":
+            self.extend([tuple(classes)])
+
+    def widen(self, n_labels: int) -> None:
+        """At least so many columns of a 0/1 array."""
+        self.n_labels = max(self.n_labels, n_labels)
+
+    @contextmanager
+    def unchanged_on_failure(self) -> Iterator[None]:
+        """Labels that came up inside are forgotten if what is inside fails."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            for name in [] if self._names is None else self._names[before["n_labels"] :]:
+                self._name_index().pop(name, None)
+            if self._names is not None:
+                del self._names[before["n_labels"] :]
+            self.__dict__.update(before)
+            raise
 
     def encode(self, Y: Any) -> tuple[sparse.csr_array, NDArray[np.bool_]]:
         """Encode Y with the labels known; the second array marks rows that hold others too."""

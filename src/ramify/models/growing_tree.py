@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -57,7 +58,7 @@ class GrowingTree:
             answer: Any = policy(cls(learner, indices, values), (indices, values), label)
             try:
                 node, insert = answer
-                return int(node), bool(insert)
+                return operator.index(node) if abs(node) < 2**31 else -1, bool(insert)
             except (TypeError, ValueError) as error:
                 raise ValueError(f"a policy must answer (node, insert), got {answer!r}") from error
 

@@ -12,14 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from ramify import _core, trees
-from ramify.data.labels import LabelEncoding
 from ramify.estimator import ExtremeClassifier, Query, TrainingData
-from ramify.input_checks import weighted_rows
-from ramify.models.calibration import IDENTITY
 from ramify.models.growing_tree import GrowingTree
+from ramify.models.online_parts import frozen_model, learner_settings, refuse_changes
 from ramify.models.plt import PLTClassifier
-from ramify.models.stream_rows import StreamRows
-from ramify.models.trained_tree import TrainedTree, csr_parts
+from ramify.models.stream_rows import GROWING, DictRow, Piece, StreamRows
+from ramify.models.trained_tree import csr_parts
 from ramify.progress import phase, shown
 from ramify.trees.label_tree import LabelTree
 from ramify.validation import check_choice, check_flag, check_integer, check_jobs, check_number
@@ -86,8 +84,10 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
     """
 
     learner_: _core.OnlineLearner
+    learner_settings_: dict[str, Any]
     # How the rows were written, if a file or a stream told: the same number may be another feature in another format.
     source_format_: str | None = None
+    _may_know_no_label = True
 
     def __init__(
         self,
@@ -135,12 +135,10 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
     def _check_parameters(self) -> None:
         if self.policy is not None and not callable(self.policy):
             check_choice("policy", self.policy, POLICIES)
-        if self.policy is None and self.tree is None:
-            raise ValueError("policy=None never adds a label, so it needs a tree: give tree=, or a policy")
         if self.b is not None:
-            check_integer("b", self.b, at_least=2)
+            check_integer("b", self.b, at_least=2, at_most=2**31 - 1)
         if self.b_max is not None:
-            check_integer("b_max", self.b_max, at_least=self._arities()[0])
+            check_integer("b_max", self.b_max, at_least=self._arities()[0], at_most=2**31 - 1)
         check_number("alpha", self.alpha, at_least=0, at_most=1)
         check_number("fair_share", self.fair_share, at_least=1)
         check_choice("learner", self.learner, ["adagrad", "fobos"])
@@ -152,7 +150,7 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
         check_flag("normalize", self.normalize)
         check_number("bias", self.bias, at_least=0)
         if self.memory_budget is not None:
-            check_integer("memory_budget", self.memory_budget, at_least=1)
+            check_integer("memory_budget", self.memory_budget, at_least=1, at_most=2**62)
         check_flag("verbose", self.verbose)
         check_jobs(self.n_jobs)
 
@@ -177,37 +175,33 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
     ) -> OnlinePLTClassifier:
         """Learn these rows, in their order, on top of what is known; new labels and wider rows are welcome.
 
-        `classes` may name classes of a 1-D y in advance, as scikit-learn does; it is never needed.
+        `classes`, at the first call, may name labels in advance: the classes of a 1-D y, as scikit-learn does, or the
+        columns of a given tree where y are label collections. A refused piece leaves the model as it was.
         """
         with shown(self.verbose is True):
-            first = "learner_" not in self.__dict__
-            if first:
-                with self._unchanged_on_failure():
-                    self._start(X, y, classes, sample_weight)
-                return self
-            rows, indicator, weight = self._next_rows(X, y, sample_weight)
-            with phase("learning"):
-                self._learn(rows, indicator, weight)
+            self._check_parameters()
+            with GROWING:
+                if "learner_" not in self.__dict__:
+                    with self._unchanged_on_failure():
+                        piece = self._first_piece(X, y, classes, sample_weight)
+                        self.seed_ = self._draw_seed()
+                        self._begin(*piece[:2])
+                        self._learn_piece(piece)
+                    return self
+                refuse_changes(self.learner_settings_, learner_settings(self))
+                piece = self._next_piece(X, y, sample_weight)
+            self._learn_piece(piece)
         return self
-
-    def _next_rows(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None = None
-    ) -> tuple[sparse.csr_array, sparse.csr_array, NDArray[np.float32] | None]:
-        """Further rows, checked, with room made for their features and labels."""
-        self._check_parameters()
-        rows = self._stream_rows(X)
-        indicator = self._stream_labels(y, rows.shape[0])
-        rows, indicator, weight = weighted_rows(rows, indicator, sample_weight)
-        self._refuse_labels_outside_the_tree(indicator)
-        self._widen(rows, indicator)
-        return rows, indicator, weight
 
     def _test_then_learn(self, X: Any, y: Any, top_k: int) -> tuple[NDArray[np.int64], NDArray[np.int32], Any]:
         """`partial_fit` of a fitted model that answers each row just before it learns it: see `ramify.progressive`.
 
         Where each row's answer begins, the answers' label columns, best first, and the 0/1 array of what was true.
         """
-        rows, indicator, _ = self._next_rows(X, y)
+        self._check_parameters()
+        with GROWING:
+            refuse_changes(self.learner_settings_, learner_settings(self))
+            rows, indicator, _ = self._next_piece(X, y, None)
         own = GrowingTree.asker(self.learner_, self.policy) if callable(self.policy) else None
         y_indptr, y_indices, _ = csr_parts(indicator)
         indptr, columns = self.learner_.test_then_learn(
@@ -217,14 +211,17 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
         return indptr, columns, indicator
 
     def learn_one(self, x: Any, y: Any) -> OnlinePLTClassifier:
-        """Learn one row: a dict feature -> value, a text, or a one-row array; y: its collection of labels, or class."""
+        """Learn one row: a dict feature -> value, a text, or a one-row array.
+
+        y is the row's class, its collection of labels, or, for a model of 0/1 arrays, a row of them.
+        """
         if isinstance(x, Mapping):
-            x = self._stream_dict(x)
+            x = DictRow(x)
         elif isinstance(x, str):
             x = [x]
         elif not sparse.issparse(x) and not isinstance(x, list) and np.ndim(x) == 1:
             x = np.asarray(x).reshape(1, -1)
-        return self.partial_fit(x, [y])
+        return self.partial_fit(x, self._one_label_row(y))
 
     def warm_start(self, X: Any, y: Any, tree_builder: TreeSpecification = "kmeans") -> OnlinePLTClassifier:
         """Begin anew with a tree built on a sample (or given), learned on that sample; then go on online.
@@ -239,67 +236,49 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
             self.tree = given
         return self
 
-    def _start(self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None) -> None:
-        self._check_parameters()
-        rows = self._training_rows(X)
-        encoding = LabelEncoding()
-        if classes is not None and np.ndim(y) == 1 and len(y) and np.ndim(y[0]) == 0:
-            encoding.extend(np.asarray(classes))
-        indicator = self._learn_labels(encoding, y, rows.shape[0])
-        rows, indicator, weight = weighted_rows(rows, indicator, sample_weight)
-        self.seed_ = self._draw_seed()
-        self._begin(rows, indicator)
-        with phase("learning"):
-            self._learn(rows, indicator, weight)
-
     def _begin(self, X: sparse.csr_array, Y: sparse.csr_array) -> None:
         """A learner that knows nothing yet, with the tree to begin with."""
-        learner = self._new_learner()
+        if self.policy is None and self.tree is None:
+            raise ValueError("policy=None never adds a label, so it needs a tree: give tree=, or a policy")
+        self.learner_settings_ = learner_settings(self)
+        learner = _core.OnlineLearner(**self.learner_settings_)
         if self.tree is not None:
             with phase("building the tree"):
                 tree = self._first_tree(self.tree, X, Y)
-            learner.adopt(tree.parent, tree.first_child, tree.n_children, tree.label, tree.n_labels)
+            if tree is not None:
+                learner.adopt(tree.parent, tree.first_child, tree.n_children, tree.label, tree.n_labels)
         self.learner_ = learner
+        self._check_piece(Y)
         self.is_over_budget_ = False
 
-    def _first_tree(self, given: TreeSpecification, X: sparse.csr_array, Y: sparse.csr_array) -> LabelTree:
-        if isinstance(given, LabelTree) and self.policy is not None:
-            return given  # labels that it does not have are added
+    def _first_tree(self, given: TreeSpecification, X: sparse.csr_array, Y: sparse.csr_array) -> LabelTree | None:
+        if isinstance(given, LabelTree):
+            self._make_room_for(given)
+            return LabelTree(given.parent, given.label, n_labels=self.n_labels_)
         arity, max_leaf = self._arities()
-        settings = {
-            "arity": arity,
-            "max_leaf": max_leaf,
-            "random_state": self.seed_,
-            "n_jobs": self._n_threads(),
-        }
-        if self.policy is None:
-            return trees.resolve(given, X, Y, **settings)
+        settings = {"arity": arity, "max_leaf": max_leaf, "random_state": self.seed_, "n_jobs": self._n_threads()}
         # A growing tree has leaves for labels with examples only: the others come when they come.
-        seen = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1]))
-        tree = trees.resolve(given, X, Y[:, seen], **settings)
-        label = np.where(tree.label >= 0, seen[np.maximum(tree.label, 0)], -1).astype(np.int32)
+        columns = np.arange(Y.shape[1]) if self.policy is None else np.unique(Y.indices)
+        if len(columns) == 0:
+            return None
+        tree = trees.resolve(given, X, Y[:, columns], **settings)
+        label = np.where(tree.label >= 0, columns[np.maximum(tree.label, 0)], -1).astype(np.int32)
         return LabelTree(tree.parent, label, n_labels=Y.shape[1])
 
-    def _new_learner(self) -> _core.OnlineLearner:
-        arity, pre_leaf_arity = self._arities()
-        policy = "none" if self.policy is None else self.policy if isinstance(self.policy, str) else "callable"
-        return _core.OnlineLearner(
-            rule=self.learner,
-            learning_rate=self.learning_rate,
-            eps=self.eps,
-            l2=self.l2,
-            normalize=self.normalize,
-            bias=self.bias,
-            one_of=self.is_multiclass_,
-            buffer_entries=2**22,
-            memory_budget=self.memory_budget or 0,
-            policy=policy,
-            alpha=self.alpha,
-            fair_share=self.fair_share,
-            arity=arity,
-            pre_leaf_arity=pre_leaf_arity,
-            seed=self.seed_,
-        )
+    def _make_room_for(self, tree: LabelTree) -> None:
+        """A given tree may have labels that come later: columns of a 0/1 array, or labels named in advance."""
+        n_needed = int(tree.label.max()) + 1
+        if n_needed > self.n_labels_ and self.label_encoding_.kind != "indicator":
+            raise ValueError(
+                f"the given tree has a leaf for label column {n_needed - 1}, but only {self.n_labels_} labels are "
+                "known: name them all, in the tree's order, with partial_fit(..., classes=...)"
+            )
+        self.label_encoding_.widen(n_needed)
+        self.n_labels_ = self.label_encoding_.n_labels
+
+    def _learn_piece(self, piece: Piece) -> None:
+        with phase("learning"):
+            self._learn(*piece)
 
     def _learn(
         self,
@@ -323,13 +302,12 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
                 stacklevel=5,
             )
 
-    def _refuse_labels_outside_the_tree(self, Y: sparse.csr_array) -> None:
+    def _check_piece(self, indicator: sparse.csr_array) -> None:
         if self.policy is not None:
             return
-        outside = np.setdiff1d(Y.indices, self.tree_.label)
-        if len(outside):
-            name = self.label_encoding_.names(outside[:1])[0]
-            self._forget_labels(self.n_labels_)
+        outside = self.learner_.first_without_leaf(indicator.indices)
+        if outside >= 0:
+            name = self.label_encoding_.names([outside])[0]
             raise ValueError(
                 f"label {name!r} has no leaf in the tree, and policy=None adds none: choose a policy, such as 'fair'"
             )
@@ -339,6 +317,8 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
     @property
     def tree_(self) -> LabelTree:
         """The tree as it stands; labels that were never seen have no leaf."""
+        if "learner_" not in self.__dict__ or not self.learner_.has_labels:
+            raise AttributeError("no label has been seen yet, so there is no tree_")
         parent, label = self.learner_.tree()
         return LabelTree(parent, label, n_labels=self.n_labels_)
 
@@ -364,49 +344,21 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
         """
         self._check_fitted()
         check_number("prune", prune, at_least=0)
-        blocks = self.learner_.freeze(self.n_features_in_, prune, self._n_threads())
-        tree = LabelTree(blocks.pop("parent"), blocks.pop("label"), n_labels=self.n_labels_)
-        frozen = PLTClassifier(
-            tree=tree,
-            loss="logistic",
-            prune=prune,
-            calibrate=False,
-            normalize=self.normalize,
-            bias=self.bias,
-            vectorizer=self.vectorizer,
-            n_jobs=self.n_jobs,
-            random_state=self.random_state,
-        )
-        own = set(self.__dict__) - {"learner_", "is_over_budget_"}
-        for name in own - set(self.get_params(deep=False)):
-            frozen.__dict__[name] = copy.deepcopy(self.__dict__[name])
-        frozen.trees_ = [
-            TrainedTree(
-                tree=tree,
-                blocks=blocks,
-                link=IDENTITY,
-                n_features=self.n_features_in_,
-                normalize=self.normalize,
-                bias=self.bias,
-                is_multiclass=self.is_multiclass_,
-            )
-        ]
-        return frozen
+        return frozen_model(self, prune)
 
     # --- answers --------------------------------------------------------------------------------------------------
 
     def _sparse_probabilities(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
         n, threads = X.shape[0], self._n_threads()
-        shape = (n, self.n_labels_)
         if query.labels is not None:
             indptr = np.arange(n + 1, dtype=np.int64) * len(query.labels)
             labels = np.tile(query.labels, n).astype(np.int32)
-            return sparse.csr_array(
-                (self.learner_.named(*csr_parts(X), indptr, labels, threads), labels, indptr), shape=shape
-            )
+            found = self.learner_.named(*csr_parts(X), indptr, labels, threads)
+            return sparse.csr_array((found, labels, indptr), shape=(n, self.n_labels_))
         one, per_label = (0.0, query.threshold) if isinstance(query.threshold, np.ndarray) else (query.threshold, None)
         indptr, labels, probabilities, _ = self.learner_.search(*csr_parts(X), query.top_k, one, per_label, threads)
-        return sparse.csr_array((probabilities, labels, indptr), shape=shape)
+        # The width comes last: another thread may have learned new labels meanwhile.
+        return sparse.csr_array((probabilities, labels, indptr), shape=(n, self.n_labels_))
 
     def _predict_row(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int | None, threshold: float
@@ -423,7 +375,11 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
     # --- model files ----------------------------------------------------------------------------------------------
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        metadata: dict[str, Any] = {"is_over_budget": self.is_over_budget_}
+        metadata: dict[str, Any] = {
+            "is_over_budget": self.is_over_budget_,
+            "settings": self.learner_settings_,
+            "feature_columns": self._stored_feature_columns(),
+        }
         if self.source_format_ is not None:
             metadata["source_format"] = self.source_format_
         return metadata, self.learner_.state(self._n_threads())
@@ -432,19 +388,27 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
         self._check_parameters()
         self.is_over_budget_ = bool(metadata["is_over_budget"])
         self.source_format_ = metadata.get("source_format")
-        learner = self._new_learner()
-        learner.restore(arrays)
+        self.learner_settings_ = metadata["settings"]
+        self._restore_feature_columns(metadata["feature_columns"])
+        self._restore_learner(arrays)
+
+    def _restore_learner(self, arrays: dict[str, NDArray[Any]]) -> None:
+        learner = _core.OnlineLearner(**self.learner_settings_)
+        learner.restore(arrays, self.n_labels_)
         self.learner_ = learner
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
         if "learner_" in state:
             state["learner_"] = self.learner_.state(self._n_threads())
+            # A copy, too, goes its own way from here.
+            for name in ("label_encoding_", "feature_columns_", "learner_settings_"):
+                if name in state:
+                    state[name] = copy.deepcopy(state[name])
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         arrays = state.pop("learner_", None)
         super().__setstate__(state)
         if arrays is not None:
-            self.learner_ = self._new_learner()
-            self.learner_.restore(arrays)
+            self._restore_learner(arrays)
