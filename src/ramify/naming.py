@@ -59,7 +59,7 @@ def feature_names(model: Any, columns: Sequence[int] | NDArray[np.integer]) -> l
 def _known_features(model: Any, columns: set[int]) -> dict[int, str]:
     if "feature_column_names_" in model.__dict__:
         table: NameTable = model.feature_column_names_
-        return {column: table[column] for column in columns if column < len(table)}
+        return {column: table[column] for column in columns if column < len(table) and table[column]}
     grown: dict[str, int] | None = model.__dict__.get("feature_columns_")
     if grown is not None:
         return {column: name for name, column in grown.items() if column in columns}

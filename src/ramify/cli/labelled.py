@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -26,6 +26,7 @@ class LabelledRows:
     Y: Any
     label_names: list[str] | None = None
     feature_names: list[str] | None = None
+    format: str | None = None
 
     @property
     def n_rows(self) -> int:
@@ -53,25 +54,34 @@ def read_labelled(
     *,
     n_features: int | None = None,
     n_labels: int | None = None,
+    zero_based: bool | Literal["auto"] = "auto",
     threads: int = -1,
 ) -> LabelledRows:
-    """Read a data file; the widths are for libsvm, whose files do not tell them."""
+    """Read a data file; the widths and the first number of features are for libsvm, whose files do not tell them."""
     kind = find_format(path) if format is None else format.value
     if kind == "jsonl":
         texts, labels = load_jsonl(path)
         if not texts:
             raise DataError("the file has no rows", path, hint="check how it was written")
-        return LabelledRows(path, texts, labels)
-    data = load_data(path, kind, n_features=n_features, n_labels=n_labels, n_jobs=threads)
+        return LabelledRows(path, texts, labels, format=kind)
+    data = load_data(path, kind, n_features=n_features, n_labels=n_labels, zero_based=zero_based, n_jobs=threads)
     if data.n_rows == 0:
         raise DataError("the file has no rows", path, hint="check how it was written")
-    return LabelledRows(path, data.X, data.Y, data.label_names, data.feature_names)
+    return LabelledRows(path, data.X, data.Y, data.label_names, data.feature_names, kind)
 
 
 def read_for(model: Any, path: Path, format: DataFormat | None, threads: int = -1) -> LabelledRows:
     """Read a data file to be answered by a model, and refuse one that does not fit it."""
     n_labels = model.n_labels_ if model.label_encoding_.kind == "indicator" else None
-    data = read_labelled(path, format, n_features=model.n_features_in_, n_labels=n_labels, threads=threads)
+    source = getattr(model, "source_format_", None)
+    data = read_labelled(
+        path,
+        format,
+        n_features=None if takes_any_width(model) else model.n_features_in_,
+        n_labels=None if takes_any_width(model) else n_labels,
+        zero_based=source == "libsvm-zero-based" if source and source.startswith("libsvm") else "auto",
+        threads=threads,
+    )
     check_fits(model, data.X, path)
     return data
 
@@ -81,9 +91,14 @@ def check_fits(model: Any, X: Any, path: Path) -> None:
     if is_text and not takes_text:
         hint = "train a model on texts, or vectorise them the way its training data were"
         raise DataError("these are texts, but the model was trained on numbers", path, hint=hint)
-    if not is_text and X.shape[1] != model.n_features_in_:
+    if not is_text and not takes_any_width(model) and X.shape[1] != model.n_features_in_:
         hint = "test and training data must be vectorised together"
         raise DataError(f"the data have {X.shape[1]} features, the model {model.n_features_in_}", path, hint=hint)
+
+
+def takes_any_width(model: Any) -> bool:
+    """Whether rows may have features that the model has never seen: an online learner expects it."""
+    return hasattr(model, "partial_fit") and not hasattr(model, "vectorizer_")
 
 
 def truth_for(model: Any, data: LabelledRows) -> tuple[csr_array, int]:

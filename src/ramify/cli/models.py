@@ -22,6 +22,12 @@ def load_model(path: Path, threads: int | None = None) -> Any:
     return load(path).set_params(n_jobs=n_jobs(threads))
 
 
+def trees_of(model: Any) -> list[Any]:
+    """The label trees of a model: those of an ensemble, or the one that an online learner has grown."""
+    trained = getattr(model, "trees_", None)
+    return [model.tree_] if trained is None else [part.tree for part in trained]
+
+
 def save_without_machine(classifier: Any, path: Path) -> None:
     """Save; how many threads this machine has is no part of a model."""
     threads = classifier.n_jobs

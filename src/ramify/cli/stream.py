@@ -72,13 +72,13 @@ def stream(
     ] = False,
     policy: online.PolicyOption = Policy.fair,
     b: online.Arity = None,
-    b_max: online.PreLeafArity = 100,
-    alpha: online.Alpha = 0.75,
-    fair_share: online.FairShare = 1.2,
+    b_max: online.PreLeafArity = None,
+    alpha: online.Alpha = None,
+    fair_share: online.FairShare = None,
     learner: online.LearnerOption = Learner.adagrad,
-    learning_rate: online.LearningRate = 1.0,
-    eps: online.Eps = 0.1,
-    l2: online.L2 = 1e-6,
+    learning_rate: online.LearningRate = None,
+    eps: online.Eps = None,
+    l2: online.L2 = None,
     memory_budget: online.MemoryBudget = None,
     ngrams: online.Ngrams = 1,
     seed: online.Seed = 0,
@@ -101,19 +101,10 @@ def stream(
     if report is not None and not test_first:
         raise ValueError("--report tells what --test-first finds: give both")
     classifier = OnlinePLTClassifier(
-        policy=policy.value,
-        b=b,
-        b_max=b_max,
-        alpha=alpha,
-        fair_share=fair_share,
-        learner=learner.value,
-        learning_rate=learning_rate,
-        eps=eps,
-        l2=l2,
-        memory_budget=memory_budget,
         vectorizer=online.stream_vectorizer(ngrams),
         n_jobs=n_jobs(threads),
         random_state=seed,
+        **online.settings(context),
     )
     classifier._check_parameters()
     settings = Settings(

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ramify.cli import output
+from ramify.cli import online, output
+from ramify.cli.online import Learner, Policy
 from ramify.cli.options import AsJson, DataFile, FormatOption, Threads, examples, n_jobs
 
 EXAMPLES = examples(
@@ -17,7 +18,12 @@ EXAMPLES = examples(
     "ramify train train.txt --model model --test test.txt --tree huffman",
     "ramify train notes.jsonl --model notes-model --label-names codes.tsv",
     "ramify train train.txt --model model --n-trees 3 --max-leaf 100 --threads 2",
+    "ramify train train.txt --model model --online --passes 3",
 )
+
+# What an online learner has no use for, and what only it has.
+BATCH_ONLY = ("arity", "max_leaf", "n_trees", "loss", "C", "prune", "hash_bits")
+ONLINE_ONLY = ("passes", "shuffle", *(name for name in online.FLAGS if name != "random_state"))
 
 
 class Loss(str, Enum):
@@ -31,12 +37,14 @@ class Vectorizer(str, Enum):
 
 
 def train(
+    context: typer.Context,
     data: DataFile,
     model: Annotated[Path, typer.Option("--model", "-m", metavar="DIR", help="Where to save.", show_default=False)],
     tree: Annotated[
         str,
         typer.Option(
-            help="kmeans, random, complete, huffman, fano, one_level, or a file that `ramify tree --out` wrote."
+            help="kmeans, random, complete, huffman, fano, one_level, or a file that `ramify tree --out` wrote. "
+            "With --online: the tree to begin with, none if it is not given."
         ),
     ] = "kmeans",
     arity: Annotated[int, typer.Option(help="Children of an inner node.")] = 32,
@@ -58,10 +66,27 @@ def train(
     feature_names: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A name a line in column order; texts need none.")
     ] = None,
-    vectorizer: Annotated[Vectorizer, typer.Option(help="How texts become features.")] = Vectorizer.tfidf,
-    ngrams: Annotated[int, typer.Option(min=1, max=5, help="Longest run of words that is a feature.")] = 1,
+    vectorizer: Annotated[
+        Vectorizer, typer.Option(help="How texts become features; with --online hashing, unless tfidf is asked for.")
+    ] = Vectorizer.tfidf,
+    ngrams: online.Ngrams = 1,
     test: Annotated[Path | None, typer.Option(metavar="FILE", help="Data to evaluate the model on.")] = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same model.")] = 0,
+    is_online: Annotated[
+        bool, typer.Option("--online", help="An online learner, which `ramify stream` can go on with.")
+    ] = False,
+    passes: Annotated[int, typer.Option(min=1, help="Online: times the rows are gone over.")] = 1,
+    shuffle: Annotated[bool, typer.Option(help="Online: take the rows in random order.")] = True,
+    policy: online.PolicyOption = Policy.fair,
+    b: online.Arity = None,
+    b_max: online.PreLeafArity = None,
+    alpha: online.Alpha = None,
+    fair_share: online.FairShare = None,
+    learner: online.LearnerOption = Learner.adagrad,
+    learning_rate: online.LearningRate = None,
+    eps: online.Eps = None,
+    l2: online.L2 = None,
+    memory_budget: online.MemoryBudget = None,
+    seed: online.Seed = 0,
     threads: Threads = None,
     json: AsJson = False,
 ) -> None:
@@ -71,22 +96,38 @@ def train(
     from ramify.cli.labelled import read_for, read_labelled
     from ramify.cli.models import check_target, read_names_for, save_without_machine
     from ramify.data.load import find_format
+    from ramify.models.online_plt import OnlinePLTClassifier
     from ramify.models.plt import PLTClassifier
 
     check_target(model)
-    classifier = PLTClassifier(
-        tree=_tree(tree),
-        arity=arity,
-        max_leaf=max_leaf,
-        n_trees=n_trees,
-        loss=loss.value,
-        C=C,
-        prune=prune,
-        hash_bits=hash_bits,
-        vectorizer=_vectorizer(vectorizer, ngrams),
-        n_jobs=n_jobs(threads),
-        random_state=seed,
-    )
+    given = online.given_on_command_line(context)
+    online.refuse_options(given, BATCH_ONLY if is_online else ONLINE_ONLY, is_online)
+    classifier: Any
+    if is_online:
+        by_default = Vectorizer.hashing if "vectorizer" not in given else vectorizer
+        classifier = OnlinePLTClassifier(
+            tree=_tree(tree) if "tree" in given else None,
+            passes=passes,
+            shuffle=shuffle,
+            vectorizer=_online_vectorizer(by_default, ngrams),
+            n_jobs=n_jobs(threads),
+            random_state=seed,
+            **online.settings(context),
+        )
+    else:
+        classifier = PLTClassifier(
+            tree=_tree(tree),
+            arity=arity,
+            max_leaf=max_leaf,
+            n_trees=n_trees,
+            loss=loss.value,
+            C=C,
+            prune=prune,
+            hash_bits=hash_bits,
+            vectorizer=_vectorizer(vectorizer, ngrams),
+            n_jobs=n_jobs(threads),
+            random_state=seed,
+        )
     classifier._check_parameters()  # before a large file is read
     if test is not None:
         find_format(test)  # refuses a file that is not there
@@ -98,6 +139,8 @@ def train(
         classifier.fit(rows.X, rows.classes() if multiclass else rows.Y)
         took = time.perf_counter() - start
         names.give_to(classifier)
+        if is_online:
+            classifier.source_format_ = _source_format(rows)
         with progress.phase("saving"):
             save_without_machine(classifier, model)
         report: dict[str, Any] | None = None
@@ -117,7 +160,10 @@ def train(
 
 
 def training_facts(classifier: Any, n_rows: int, took: float, tree_took: float, path: Path) -> dict[str, Any]:
-    trees = [trained.tree for trained in classifier.trees_]
+    from ramify.cli.models import trees_of
+
+    trees = trees_of(classifier)
+    fitted = [name for name in ("C", "positive_weight") if hasattr(classifier, f"{name}_")]
     return {
         "rows": n_rows,
         "features": classifier.n_features_in_,
@@ -126,8 +172,7 @@ def training_facts(classifier: Any, n_rows: int, took: float, tree_took: float, 
         "tree_seconds": round(tree_took, 3),
         "trees": len(trees),
         "blocks": sum(int((tree.n_children > 0).sum()) for tree in trees),
-        "C": classifier.C_,
-        "positive_weight": classifier.positive_weight_,
+        **{name: getattr(classifier, f"{name}_") for name in fitted},
         "depth": max(tree.height for tree in trees),
         "model": str(path),
         "bytes": output.directory_size(path),
@@ -136,9 +181,10 @@ def training_facts(classifier: Any, n_rows: int, took: float, tree_took: float, 
 
 def in_words(facts: dict[str, Any]) -> str:
     trees = "tree" if facts["trees"] == 1 else f"{facts['trees']} trees"
+    built = f"{trees} {output.seconds(facts['tree_seconds'])}, " if facts["tree_seconds"] else ""
     return (
         f"Trained {output.count(facts['rows'], 'row')} x {output.count(facts['labels'], 'label')} "
-        f"in {output.seconds(facts['seconds'])} ({trees} {output.seconds(facts['tree_seconds'])}, "
+        f"in {output.seconds(facts['seconds'])} ({built}"
         f"{output.count(facts['blocks'], 'block')}, depth {facts['depth']}). "
         f"Saved to {facts['model']}/ ({output.size_in_words(facts['bytes'])})."
     )
@@ -153,6 +199,26 @@ def _tree(given: str) -> Any:
     if Path(given).is_file():
         return LabelTree.load(given)
     raise ValueError(f"--tree must be a file or one of {', '.join(BUILDERS)}; got {given!r}")
+
+
+def _source_format(rows: Any) -> str | None:
+    """How the rows are written, for a stream that goes on with them; an npz file could be any."""
+    from ramify.data import DataError, load_libsvm
+
+    if rows.format == "libsvm":
+        try:
+            load_libsvm(rows.path, zero_based=False)
+        except DataError:
+            return "libsvm-zero-based"
+    return None if rows.format == "npz" else str(rows.format)
+
+
+def _online_vectorizer(kind: Vectorizer, ngrams: int) -> Any:
+    from ramify.data.text import default_vectorizer
+
+    if kind is Vectorizer.hashing:
+        return online.stream_vectorizer(ngrams)
+    return default_vectorizer().set_params(ngram_range=(1, ngrams))
 
 
 def _vectorizer(kind: Vectorizer, ngrams: int) -> Any:

@@ -30,12 +30,13 @@ def tree(
     json: AsJson = False,
 ) -> None:
     """Show the label tree of a model."""
-    from ramify.cli.models import LabelTitles, load_model
+    from ramify.cli.models import LabelTitles, load_model, trees_of
 
     loaded = load_model(model)
-    if number > len(loaded.trees_):
-        raise ValueError(f"--tree {number}: the model has {output.count(len(loaded.trees_), 'tree')}")
-    label_tree = loaded.trees_[number - 1].tree
+    trees = trees_of(loaded)
+    if number > len(trees):
+        raise ValueError(f"--tree {number}: the model has {output.count(len(trees), 'tree')}")
+    label_tree = trees[number - 1]
     written = []
     if out is not None:
         from ramify.data.files import replaced_when_complete
@@ -51,7 +52,7 @@ def tree(
         written.append(str(plot))
     facts = _facts(label_tree)
     if json:
-        output.print_json(facts | {"trees": len(loaded.trees_), "written": written})
+        output.print_json(facts | {"trees": len(trees), "written": written})
         return
     print(
         f"{output.count(facts['labels'], 'label')} below {output.count(facts['inner_nodes'], 'inner node')}, "
