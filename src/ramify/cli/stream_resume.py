@@ -27,7 +27,9 @@ def resumed(asked: Any, settings: Settings) -> Any:
     for name, flag in FLAGS.items():
         parameter = "seed" if name == "random_state" else name
         if parameter in settings.given and getattr(asked, name) != getattr(loaded, name):
-            message = f"the model was begun with {flag} {getattr(loaded, name)}, not {getattr(asked, name)}"
+            known = getattr(loaded, name)
+            begun = f"without {flag}" if known is None else f"with {flag} {known}"
+            message = f"the model was begun {begun}, which cannot become {getattr(asked, name)}"
             raise DataError(message, settings.model, hint=f"leave {flag} out, {_ANOTHER}")
     if settings.multiclass and not loaded.is_multiclass_:
         message = "the model was begun without --multiclass: its rows have any number of labels"
