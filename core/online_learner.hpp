@@ -45,6 +45,8 @@ class OnlineLearner {
 public:
     /// The bias is a feature like any other, under a number that no column of X can have.
     static constexpr std::uint32_t bias_feature = 0xfffffffeu;
+    /// Values and weights beyond it count as this: sums of the squares of what they make together stay within a float.
+    static constexpr float largest_input = 1e7f;
 
     OnlineLearner(const OnlineSettings& settings, const GrowthSettings& growth, const PolicySettings& policy)
         : settings_(settings), growth_(growth), policy_(policy, growth), tree_(growth, settings.rule == UpdateRule::adagrad, !settings.one_of) {}
@@ -66,7 +68,10 @@ public:
     /// A row as the classifiers see it, appended to `out`.
     void prepare(std::span<const std::int32_t> indices, std::span<const float> values, std::vector<Entry>& out) const {
         const FeatureSettings features{0, settings_.normalize, 0.0f};
+        const std::size_t before = out.size();
         features.append(indices, values, out);
+        if (!settings_.normalize)
+            for (std::size_t k = before; k < out.size(); ++k) out[k].value = std::clamp(out[k].value, -largest_input, largest_input);
         if (settings_.bias != 0.0f) out.push_back({bias_feature, settings_.bias});
     }
 
@@ -76,7 +81,7 @@ public:
         const auto example = static_cast<std::uint32_t>(begin_.size() - 1);
         prepare(indices, values, entries_);
         begin_.push_back(entries_.size());
-        weight_.push_back(weight);
+        weight_.push_back(std::min(weight, largest_input));
         try {
             extend(row(example), labels, own);
         } catch (...) {  // a user's policy may fail: the example is not learned
