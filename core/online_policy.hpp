@@ -82,7 +82,7 @@ private:
                     score = (1 - settings_.alpha) * p[k] + settings_.alpha / tree.n_leaves(c) * std::log(average);
                 else if (tree.n_leaves(c) > settings_.fair_share * average)
                     continue;
-                if (score > best) {
+                if (chosen < 0 || score > best) {  // the first one in any case: a score may be NaN
                     best = score;
                     chosen = c;
                 }
@@ -107,7 +107,7 @@ private:
                 // For two children the larger score is the side of the sign of (1 - alpha) (p1 - p0) + alpha log2(n0 / n1).
                 const double fit = sum > 0 ? p[k] / sum : 0.5;
                 const double score = (1 - settings_.alpha) * fit - settings_.alpha * std::log2(static_cast<double>(tree.n_leaves(child[k])));
-                if (score > best) {
+                if (chosen < 0 || score > best) {  // the first one in any case: a score may be NaN
                     best = score;
                     chosen = child[k];
                 }
