@@ -69,12 +69,7 @@ public:
         BlockStorage storage;
         {
             nb::gil_scoped_release release;
-            std::vector<Panel> panels = trainer_->train(solver, progress);
-            reserve(storage, panels);
-            for (Panel& panel : panels) {
-                append_panel(storage, panel, n_features_);
-                panel = Panel{};  // its memory is needed for the arrays
-            }
+            storage = join_panels(trainer_->train(solver, progress));
         }
         return to_dict(std::move(storage));
     }
@@ -130,13 +125,8 @@ public:
         b.panels = take<std::int64_t, 2>(arrays, "panels");
         b.column_child = take<std::int32_t>(arrays, "column_child");
         b.column_scale = take<float>(arrays, "column_scale");
-        b.row_group = take<std::uint32_t>(arrays, "row_group");
-        b.group_id = take<std::uint8_t>(arrays, "group_id");
-        b.group_weight = take<std::int8_t>(arrays, "group_weight");
-        b.bitmap = take<std::uint64_t>(arrays, "bitmap");
-        b.rank = take<std::uint32_t>(arrays, "rank");
-        b.bucket = take<std::uint32_t>(arrays, "bucket");
-        b.key = take<std::uint32_t>(arrays, "key");
+        b.index = take<std::uint32_t>(arrays, "index");
+        b.rows = take<std::uint8_t>(arrays, "rows");
         b.table = take<float>(arrays, "table");
         model_.features = features;
         if (link.shape(0) > 0) {
@@ -173,20 +163,39 @@ public:
         std::int64_t n_blocks = 0;
         {
             nb::gil_scoped_release release;
-            constexpr std::int64_t chunk = 128;
+            const int threads = usable_threads(n_threads, static_cast<std::size_t>(n));
+            const std::int64_t chunk = settings.beam > 0 ? 128 : rows_side_by_side(settings, n, threads);
             const auto n_chunks = static_cast<std::size_t>((n + chunk - 1) / chunk);
             std::vector<std::vector<Found>> answers(n_chunks);
-            std::vector<SearchScratch> scratch(usable_threads(n_threads, n_chunks));
-            parallel_for(n_chunks, n_threads, [&](std::size_t task, int worker) {
+            std::vector<SearchScratch> scratch(threads);
+            std::vector<BatchScratch> batches(threads);
+            Watch watch;
+            auto work = [&](std::size_t task, int worker) {
                 SearchScratch& s = scratch[worker];
-                for (std::int64_t i = static_cast<std::int64_t>(task) * chunk; i < std::min(n, static_cast<std::int64_t>(task + 1) * chunk); ++i) {
-                    prepare(X, i, s);
-                    model_.search(s.x, settings, s);
-                    std::ranges::sort(s.found, {}, &Found::label);
-                    answers[task].insert(answers[task].end(), s.found.begin(), s.found.end());
-                    out_indptr[i + 1] = static_cast<std::int64_t>(s.found.size());
+                BatchScratch& batch = batches[worker];
+                const std::int64_t from = static_cast<std::int64_t>(task) * chunk, to = std::min(n, from + chunk);
+                auto answer = [&](std::int64_t i, std::vector<Found>& found) {
+                    std::ranges::sort(found, {}, &Found::label);
+                    answers[task].insert(answers[task].end(), found.begin(), found.end());
+                    out_indptr[i + 1] = static_cast<std::int64_t>(found.size());
+                };
+                if (settings.beam > 0) {
+                    for (std::int64_t i = from; i < to; ++i) {
+                        prepare(X, i, s.x);
+                        model_.search(s.x, settings, s);
+                        answer(i, s.found);
+                    }
+                    return;
                 }
-            });
+                batch.clear();
+                for (std::int64_t i = from; i < to; ++i) {
+                    append(X, i, batch.entries);
+                    batch.begin.push_back(batch.entries.size());
+                }
+                model_.search_batch(settings, batch, s, watch);
+                for (std::int64_t i = from; i < to; ++i) answer(i, batch.search[i - from].found);
+            };
+            parallel_for(n_chunks, threads, work, &watch);
             for (std::int64_t i = 0; i < n; ++i) out_indptr[i + 1] += out_indptr[i];
             out_label.reserve(out_indptr.back());
             out_probability.reserve(out_indptr.back());
@@ -240,7 +249,7 @@ public:
             parallel_for(n_chunks, n_threads, [&](std::size_t task, int) {
                 thread_local SearchScratch s;  // kept from call to call: it is as large as the tree
                 for (std::int64_t i = static_cast<std::int64_t>(task) * chunk; i < std::min(n, static_cast<std::int64_t>(task + 1) * chunk); ++i) {
-                    prepare(X, i, s);
+                    prepare(X, i, s.x);
                     const std::int64_t a = label_indptr.data()[i], b = label_indptr.data()[i + 1];
                     model_.named(s.x, std::span(leaves).subspan(a, b - a), s, probability.data() + a);
                 }
@@ -303,10 +312,19 @@ private:
         return {array.data(), array.size()};
     }
 
-    void prepare(const CsrView& X, std::int64_t i, SearchScratch& s) const {
+    void append(const CsrView& X, std::int64_t i, std::vector<Entry>& rows) const {
         const auto from = static_cast<std::size_t>(X.indptr[i]), length = static_cast<std::size_t>(X.indptr[i + 1]) - from;
-        s.x.clear();
-        model_.features.append(X.indices.subspan(from, length), X.data.subspan(from, length), s.x);
+        model_.features.append(X.indices.subspan(from, length), X.data.subspan(from, length), rows);
+    }
+    void prepare(const CsrView& X, std::int64_t i, std::vector<Entry>& row) const {
+        row.clear();
+        append(X, i, row);
+    }
+
+    /// Enough rows that many open the same nodes, few enough that every thread has work and long answers fit into memory.
+    static std::int64_t rows_side_by_side(const SearchSettings& settings, std::int64_t n_rows, int n_threads) {
+        const std::int64_t most = settings.top_k <= 1000 ? 8192 : 256;
+        return std::clamp<std::int64_t>((n_rows + n_threads - 1) / n_threads, 1, most);
     }
 
     LabelTreeModel model_;

@@ -17,13 +17,8 @@ inline nb::dict to_dict(BlockStorage&& storage) {
     arrays["panels"] = to_numpy(std::move(storage.panels), {n_panels, static_cast<std::size_t>(panel_fields)});
     arrays["column_child"] = to_numpy(std::move(storage.column_child));
     arrays["column_scale"] = to_numpy(std::move(storage.column_scale));
-    arrays["row_group"] = to_numpy(std::move(storage.row_group));
-    arrays["group_id"] = to_numpy(std::move(storage.group_id));
-    arrays["group_weight"] = to_numpy(std::move(storage.group_weight));
-    arrays["bitmap"] = to_numpy(std::move(storage.bitmap));
-    arrays["rank"] = to_numpy(std::move(storage.rank));
-    arrays["bucket"] = to_numpy(std::move(storage.bucket));
-    arrays["key"] = to_numpy(std::move(storage.key));
+    arrays["index"] = to_numpy(std::move(storage.index));
+    arrays["rows"] = to_numpy(std::move(storage.rows));
     arrays["table"] = to_numpy(std::move(storage.table));
     return arrays;
 }

@@ -46,7 +46,7 @@ public:
                 record.first_column = static_cast<std::int64_t>(out.column_child.size());
                 record.n_columns = static_cast<std::int64_t>(end - first);
                 record.bucket_bits = hashed_index;
-                record.key_begin = static_cast<std::int64_t>(first / max_tile_columns);
+                record.row_begin = static_cast<std::int64_t>(first / max_tile_columns);
                 out.column_child.insert(out.column_child.end(), node.child.begin() + first, node.child.begin() + end);
                 out.column_scale.insert(out.column_scale.end(), end - first, 1.0f);
                 const auto* fields = reinterpret_cast<const std::int64_t*>(&record);

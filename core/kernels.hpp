@@ -48,8 +48,32 @@ struct TileProblem {
     void* watch = nullptr;                 ///< its argument
 };
 
-/// Eight neighbouring columns of a frozen panel; see frozen_blocks.hpp.
+/// Eight neighbouring columns of a frozen panel; see panel_rows.hpp.
 inline constexpr int group_columns = 8;
+
+/// In an index: the chunk that begins here holds groups, or so much that ends of rows take two bytes.
+inline constexpr std::uint32_t wide_chunk = 1u << 31;
+/// In a wide chunk: the row that ends here begins with groups.
+inline constexpr std::uint32_t row_has_groups = 1u << 15;
+
+/// Where a row ends, counted from the first row of its chunk.
+struct RowEnd {
+    std::uint32_t byte;
+    bool has_groups;
+};
+static inline RowEnd row_end(const std::uint8_t* chunk, bool is_wide, int place) {
+    if (!is_wide) return {2u * chunk[place], false};
+    const std::uint32_t end = chunk[2 * place] | static_cast<std::uint32_t>(chunk[2 * place + 1]) << 8;
+    return {end & ~row_has_groups, (end & row_has_groups) != 0};
+}
+
+/// A feature of x that a panel knows.
+struct RowMatch {
+    std::uint32_t chunk;  ///< where its chunk begins, with the mark of a wide one
+    std::uint8_t place;   ///< of the row in the chunk
+    std::uint8_t n_rows;  ///< of the chunk
+    float value;
+};
 
 /// A logit map, piecewise linear on a uniform grid of scores and linear beyond it; n_knots = 0 is the identity.
 struct LinkMap {
@@ -77,11 +101,10 @@ struct Kernels {
     const char* name;
     int lanes;  ///< a tile's stride is a multiple of this
     void (*solve_tile)(const TileProblem&, const SolverSettings&);
-    /// The rows of those features of x whose bit is set, with their values; returns how many. Room for n of each.
-    int (*match_bitmap)(const Entry* x, int n, const std::uint64_t* bitmap, const std::uint32_t* rank, std::uint32_t* row, float* value);
-    /// sums[8 * group_id + c] += value * group_weight[8 * group + c] for the groups of each matched row.
-    void (*add_groups)(const std::uint32_t* row, const float* value, int n_matches, const std::uint32_t* row_group,
-                       const std::uint8_t* group_id, const std::int8_t* group_weight, float* sums);
+    /// The rows of those features of x whose bit is set in a bitmap index; returns how many. Room for n.
+    int (*match_bitmap)(const Entry* x, int n, const std::uint32_t* index, const std::uint8_t* rows, RowMatch* match);
+    /// sums[column] += value * weight for all weights of the matched rows.
+    void (*add_rows)(const RowMatch* match, int n_matches, const std::uint8_t* rows, float* sums);
     /// sums[c] * scale[c], mapped to logits; n is rounded up to a multiple of 8 inside both arrays.
     void (*to_logits)(float* sums, const float* scale, int n, LinkMap map);
     /// p[c] = 1 / (1 + exp(-logit[c])), in place; n rounded up to a multiple of 8.

@@ -213,13 +213,17 @@ void solve_tile(const TileProblem& p, const SolverSettings& settings) {
     }
 }
 
-int match_bitmap(const Entry* x, int n, const std::uint64_t* bitmap, const std::uint32_t* rank, std::uint32_t* row, float* value) {
+int match_bitmap(const Entry* x, int n, const std::uint32_t* index, const std::uint8_t* rows, RowMatch* match) {
+    constexpr int ahead = 12;
     int n_matches = 0;
     for (int k = 0; k < n; ++k) {  // no branch: a miss is overwritten by the next feature
+        if (k + ahead < n) __builtin_prefetch(index + x[k + ahead].feature / 64 * 3);
         const std::uint32_t feature = x[k].feature;
-        const std::uint64_t word = bitmap[feature / 64], bit = 1ull << (feature % 64);
-        row[n_matches] = rank[feature / 64] + static_cast<std::uint32_t>(__builtin_popcountll(word & (bit - 1)));
-        value[n_matches] = x[k].value;
+        const std::uint32_t* entry = index + feature / 64 * 3;
+        const std::uint64_t word = entry[1] | static_cast<std::uint64_t>(entry[2]) << 32, bit = 1ull << (feature % 64);
+        const auto place = static_cast<std::uint8_t>(__builtin_popcountll(word & (bit - 1)));
+        match[n_matches] = {entry[0], place, static_cast<std::uint8_t>(__builtin_popcountll(word)), x[k].value};
+        __builtin_prefetch(rows + (entry[0] & ~wide_chunk) + (place << (entry[0] >> 31)));
         n_matches += (word & bit) != 0;
     }
     return n_matches;
@@ -239,29 +243,48 @@ inline vfloat8 load_weights(const std::int8_t* p) {
 #endif
 }
 
-void add_groups(const std::uint32_t* row, const float* value, int n_matches, const std::uint32_t* row_group,
-                const std::uint8_t* group_id, const std::int8_t* group_weight, float* sums) {
-    constexpr int ahead = 8;  // rows are scattered: fetch where a row starts first, then what is there
-    for (int k = 0; k < n_matches && k < 2 * ahead; ++k) __builtin_prefetch(row_group + row[k]);
+struct RowBytes {
+    const std::uint8_t* begin;
+    const std::uint8_t* end;
+    bool has_groups;
+};
+
+inline RowBytes row_bytes(const RowMatch& m, const std::uint8_t* rows) {
+    const bool is_wide = (m.chunk & wide_chunk) != 0;
+    const std::uint8_t* chunk = rows + (m.chunk & ~wide_chunk);
+    const std::uint8_t* first = chunk + (m.n_rows << is_wide);
+    const RowEnd end = row_end(chunk, is_wide, m.place);
+    return {first + (m.place == 0 ? 0 : row_end(chunk, is_wide, m.place - 1).byte), first + end.byte, end.has_groups};
+}
+
+void add_rows(const RowMatch* match, int n_matches, const std::uint8_t* rows, float* sums) {
+    constexpr int ahead = 8;  // rows are scattered: where one lies is known well before it is read
+    RowBytes coming[ahead];
+    auto look = [&](int k) {
+        coming[k % ahead] = row_bytes(match[k], rows);
+        __builtin_prefetch(coming[k % ahead].begin);
+        __builtin_prefetch(coming[k % ahead].end);
+    };
+    for (int k = 0; k < n_matches && k < ahead; ++k) look(k);
     for (int k = 0; k < n_matches; ++k) {
-        if (k + 2 * ahead < n_matches) __builtin_prefetch(row_group + row[k + 2 * ahead]);
-        if (k + ahead < n_matches) {
-            const std::uint32_t g = row_group[row[k + ahead]];
-            __builtin_prefetch(group_weight + static_cast<std::size_t>(g) * group_columns);
-            __builtin_prefetch(group_weight + static_cast<std::size_t>(g) * group_columns + 64);
-            __builtin_prefetch(group_id + g);
+        auto [at, end, has_groups] = coming[k % ahead];
+        if (k + ahead < n_matches) look(k + ahead);
+        const float value = match[k].value;
+        if (has_groups) {
+            const vfloat8 v = vfloat8{} + value;
+            for (int g = *at++; g > 0; --g, at += 1 + group_columns) {
+                float* target = sums + group_columns * *at;
+                vfloat8 s;
+                __builtin_memcpy(&s, target, sizeof s);
+                s += v * load_weights(reinterpret_cast<const std::int8_t*>(at + 1));
+                __builtin_memcpy(target, &s, sizeof s);
+            }
         }
-        const vfloat8 v = vfloat8{} + value[k];
-        const std::uint32_t end = row_group[row[k] + 1];
-        for (std::uint32_t g = row_group[row[k]]; g < end; ++g) {
-            float* target = sums + group_columns * group_id[g];
-            vfloat8 s;
-            __builtin_memcpy(&s, target, sizeof s);
-            s += v * load_weights(group_weight + static_cast<std::size_t>(g) * group_columns);
-            __builtin_memcpy(target, &s, sizeof s);
-        }
+        for (; at < end; at += 2) sums[at[0]] += value * static_cast<float>(static_cast<std::int8_t>(at[1]));
     }
 }
+
+constexpr int link_block = 64;  // columns whose places on the link map are found together
 
 void to_logits(float* sums, const float* scale, int n, LinkMap map) {
     // Features of absurd size must not become infinite logits, which a softmax cannot compare; infinities of both signs
@@ -271,12 +294,18 @@ void to_logits(float* sums, const float* scale, int n, LinkMap map) {
         for (int c = 0; c < n; ++c) sums[c] = finite(sums[c] * scale[c]);
         return;
     }
-    const float per_step = 1.0f / map.step;
-    const int last = map.n_knots - 2;
-    for (int c = 0; c < n; ++c) {
-        const float at = (sums[c] * scale[c] - map.low) * per_step;
-        const int knot = static_cast<int>(at >= 0.0f ? (at < static_cast<float>(last) ? at : static_cast<float>(last)) : 0.0f);
-        sums[c] = finite(map.logits[knot] + (at - static_cast<float>(knot)) * (map.logits[knot + 1] - map.logits[knot]));
+    const float per_step = 1.0f / map.step, last = static_cast<float>(map.n_knots - 2);
+    for (int first = 0; first < n; first += link_block) {
+        const int m = n - first < link_block ? n - first : link_block;
+        float at[link_block], low[link_block], high[link_block];
+        int knot[link_block];
+        for (int c = 0; c < m; ++c) at[c] = (sums[first + c] * scale[first + c] - map.low) * per_step;
+        for (int c = 0; c < m; ++c) knot[c] = static_cast<int>(at[c] >= 0.0f ? (at[c] < last ? at[c] : last) : 0.0f);
+        for (int c = 0; c < m; ++c) {  // the only part that is not done for many columns at once
+            low[c] = map.logits[knot[c]];
+            high[c] = map.logits[knot[c] + 1];
+        }
+        for (int c = 0; c < m; ++c) sums[first + c] = finite(low[c] + (at[c] - static_cast<float>(knot[c])) * (high[c] - low[c]));
     }
 }
 
@@ -296,7 +325,7 @@ void to_probabilities(float* logits, int n) {
 
 }  // namespace
 
-const Kernels RAMIFY_KERNELS{RAMIFY_KERNELS_NAME, RAMIFY_LANES, solve_tile, match_bitmap, add_groups, to_logits, to_probabilities,
+const Kernels RAMIFY_KERNELS{RAMIFY_KERNELS_NAME, RAMIFY_LANES, solve_tile, match_bitmap, add_rows, to_logits, to_probabilities,
                              {online_score, online_gradient, online_adagrad, online_descend}};
 
 }  // namespace ramify

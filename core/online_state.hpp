@@ -173,7 +173,7 @@ inline void freeze_block(const OnlineBlock& block, std::int64_t number, std::int
             panel.feature.push_back(features[r]);
             panel.row_group.push_back(panel.row_group.back() + n_groups);
         }
-        append_panel(out, panel, n_all_features);
+        append_panel(out, FrozenPanel(std::move(panel), n_all_features));
     }
 }
 

@@ -37,6 +37,7 @@ public:
         : tree_(tree),
           rows_(rows),
           row_weight_(row_weight),
+          n_features_(n_features),
           seed_(seed),
           n_threads_(usable_threads(n_threads)),
           problems_(X, tree, rows, row_weight, n_features, seed),
@@ -59,16 +60,19 @@ public:
     }
 
     /// Trains every node that has rows; panels come back in order of node.
-    std::vector<Panel> train(const SolverSettings& solver, Progress* progress) {
-        std::vector<std::vector<Panel>> panels(tree_.n_nodes() + 1);
+    std::vector<FrozenPanel> train(const SolverSettings& solver, Progress* progress) {
+        std::vector<std::vector<FrozenPanel>> panels(tree_.n_nodes() + 1);
         std::vector<std::vector<FrozenTile>> tiles(n_threads_);  // of the problem that this thread prepared; memory is kept for the next
         solve_all(
             tasks_, {&solver, 1}, progress, [&](const NodeTask&, int owner) { tiles[owner].resize(std::max<std::size_t>(tiles[owner].size(), problem_[owner].n_tiles())); },
             [&](int owner, int tile, int, int stride, const TileScratch& space) {
                 freeze(problem_[owner], tile, stride, space, solver.prune, tiles[owner][tile]);
             },
-            [&](const NodeTask& task, int owner) { panels[task.node] = assemble(task.node, problem_[owner], std::span(tiles[owner]).first(problem_[owner].n_tiles())); });
-        std::vector<Panel> all;
+            [&](const NodeTask& task, int owner) {
+                for (Panel& panel : assemble(task.node, problem_[owner], std::span(tiles[owner]).first(problem_[owner].n_tiles())))
+                    panels[task.node].emplace_back(std::move(panel), n_features_);
+            });
+        std::vector<FrozenPanel> all;
         for (auto& of_node : panels) std::ranges::move(of_node, std::back_inserter(all));
         return all;
     }
@@ -294,6 +298,7 @@ private:
     const TreeView& tree_;
     const NodeRows& rows_;
     std::span<const float> row_weight_;
+    std::int64_t n_features_;
     std::uint64_t seed_;
     int n_threads_;
     NodeProblems problems_;

@@ -1,49 +1,57 @@
 /// Searches in a probabilistic label tree: exact best-first, beam, and the labels that the caller names.
 ///
-/// The probability of a node is the product of the conditional probabilities on its path (online-plt, equation 2), so it
-/// never exceeds its parent's: the best-first search may stop as soon as no open node can still enter the answer.
+/// A batch is searched side by side: every row tells which node it must open next, and rows that open the same node are
+/// scored one after the other, so that a block is fetched from memory once for many rows.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <queue>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "best_first.hpp"
 #include "frozen_blocks.hpp"
 #include "label_tree.hpp"
+#include "parallel.hpp"
 #include "sparse_rows.hpp"
 
 namespace ramify {
-
-struct Found {
-    float probability;
-    std::int32_t label;
-    /// The order of answers: more probable first, then the lower label.
-    friend bool operator<(const Found& a, const Found& b) {
-        return a.probability != b.probability ? a.probability > b.probability : a.label < b.label;
-    }
-};
-
-struct SearchSettings {
-    std::int64_t top_k = std::numeric_limits<std::int64_t>::max();
-    float threshold = 0.0f;                     ///< labels below it are left out; 0 leaves out impossible ones only
-    std::span<const float> node_threshold = {};  ///< per node: the least threshold below it; a leaf's own
-    std::int64_t beam = 0;                      ///< nodes kept per level; 0: exact
-};
 
 /// Scratch space of one thread.
 struct SearchScratch {
     ScoreScratch score;
     std::vector<Entry> x;
-    std::vector<std::pair<float, std::int32_t>> open, next;
+    std::vector<std::pair<float, std::int32_t>> open, next;  ///< of a beam
+    BestFirst best;
     std::vector<Found> found;
     std::vector<float> probability;        ///< per node, for named labels
     std::vector<std::int32_t> nodes;       ///< opened for named labels
     std::vector<std::uint8_t> is_marked;   ///< per node
     std::int64_t n_scored_blocks = 0;
+};
+
+/// The rows that one thread searches side by side.
+struct BatchScratch {
+    /// What a row waits for. Sorted by node, then by row.
+    struct Visit {
+        std::int32_t node, row;
+        float probability;
+        friend bool operator<(const Visit& a, const Visit& b) { return a.node != b.node ? a.node < b.node : a.row < b.row; }
+    };
+
+    std::vector<Entry> entries;       ///< of all rows
+    std::vector<std::size_t> begin;   ///< per row, and one more
+    std::vector<BestFirst> search;    ///< per row
+    std::vector<Visit> visits, next;
+
+    void clear() {
+        entries.clear();
+        begin.assign(1, 0);
+    }
+    std::size_t n_rows() const { return begin.size() - 1; }
+    std::span<const Entry> row(std::size_t i) const { return std::span(entries).subspan(begin[i], begin[i + 1] - begin[i]); }
 };
 
 /// A tree, its frozen blocks and the maps from scores to probabilities.
@@ -104,12 +112,40 @@ struct LabelTreeModel {
     void search(std::span<const Entry> x, const SearchSettings& settings, SearchScratch& scratch) const {
         scratch.found.clear();
         if (settings.top_k <= 0) return;
-        if (settings.beam > 0)
-            beam_search(x, settings, scratch);
-        else
-            best_first(x, settings, scratch);
+        if (settings.beam <= 0) return best_first(x, settings, scratch);
+        beam_search(x, settings, scratch);
         std::sort(scratch.found.begin(), scratch.found.end());
         if (static_cast<std::int64_t>(scratch.found.size()) > settings.top_k) scratch.found.resize(settings.top_k);
+    }
+
+    /// The same, exact, for all rows of a batch: the answers are in batch.search. Gives up when the watch says so.
+    void search_batch(const SearchSettings& settings, BatchScratch& batch, SearchScratch& scratch, Watch& watch) const {
+        const std::size_t n = batch.n_rows();
+        if (batch.search.size() < n) batch.search.resize(n);
+        auto& next = batch.next;
+        next.clear();
+        auto advance = [&](std::int32_t row) {
+            BatchScratch::Visit visit{0, row, 0};
+            if (next_block(batch.search[row], settings, visit.probability, visit.node)) next.push_back(visit);
+        };
+        for (std::size_t i = 0; i < n; ++i) {
+            batch.search[i].clear();
+            if (settings.top_k <= 0) continue;
+            batch.search[i].reach(tree, settings, root_probability(batch.row(i), scratch), 0);
+            advance(static_cast<std::int32_t>(i));
+        }
+        while (!next.empty()) {
+            batch.visits.swap(next);
+            next.clear();
+            std::sort(batch.visits.begin(), batch.visits.end());
+            for (std::size_t k = 0; k < batch.visits.size(); ++k) {
+                if (k % 64 == 0 && watch.should_stop()) return;
+                const auto [node, row, p] = batch.visits[k];
+                open_node(node, p, batch.row(row), settings, batch.search[row], scratch);
+                advance(row);
+            }
+        }
+        for (std::size_t i = 0; i < n; ++i) batch.search[i].finish();
     }
 
     /// Probabilities of the named labels' leaves, in their order, into `out`. Leaf -1 (a label outside the tree) has probability 0.
@@ -156,47 +192,34 @@ private:
         for (int c = 0; c < n; ++c) logits[c] *= scale;
     }
 
-    static float lowest(const SearchSettings& s, std::int32_t node) {
-        return s.node_threshold.empty() ? s.threshold : std::max(s.threshold, s.node_threshold[node]);
+    /// The next node to open that has a block; the others have no children that could be true.
+    bool next_block(BestFirst& search, const SearchSettings& settings, float& p, std::int32_t& node) const {
+        while (search.next(settings, p, node))
+            if (blocks.has(node)) return true;
+        return false;
     }
-    static bool qualifies(float p, const SearchSettings& s, std::int32_t node) { return p > 0.0f && p >= lowest(s, node); }
+
+    void open_node(std::int32_t node, float p, std::span<const Entry> x, const SearchSettings& settings, BestFirst& search, SearchScratch& scratch) const {
+        conditional(node, x, scratch.score);
+        ++scratch.n_scored_blocks;
+        const std::int32_t first = tree.first_child[node];
+        float cutoff = search.cutoff(settings);
+        for (std::size_t c = 0; c < scratch.score.child.size(); ++c) {
+            const float child_p = p * scratch.score.score[c];
+            if (child_p < cutoff) continue;  // most children end here
+            search.reach(tree, settings, child_p, first + scratch.score.child[c]);
+            cutoff = search.cutoff(settings);
+        }
+    }
 
     void best_first(std::span<const Entry> x, const SearchSettings& settings, SearchScratch& scratch) const {
-        auto& open = scratch.open;    // a heap, the most probable on top; ties by the lower node
-        auto& found = scratch.found;  // a heap, the worst answer on top
-        auto worse = [](const auto& a, const auto& b) { return a.first != b.first ? a.first < b.first : a.second > b.second; };
-        const auto k = static_cast<std::size_t>(settings.top_k);
-        open.clear();
-        auto is_full = [&] { return found.size() >= k; };
-        auto reach = [&](float p, std::int32_t node) {
-            if (!qualifies(p, settings, node)) return;
-            if (tree.is_leaf(node)) {
-                const Found f{p, tree.label[node]};
-                if (!is_full()) {
-                    found.push_back(f);
-                    std::push_heap(found.begin(), found.end());
-                } else if (f < found.front()) {
-                    std::pop_heap(found.begin(), found.end());
-                    found.back() = f;
-                    std::push_heap(found.begin(), found.end());
-                }
-            } else if (!is_full() || p >= found.front().probability) {
-                open.emplace_back(p, node);
-                std::ranges::push_heap(open, worse);
-            }
-        };
-        reach(root_probability(x, scratch), 0);
-        while (!open.empty()) {
-            const auto [p, node] = open.front();
-            if (is_full() && p < found.front().probability) break;
-            std::ranges::pop_heap(open, worse);
-            open.pop_back();
-            if (!blocks.has(node)) continue;
-            conditional(node, x, scratch.score);
-            ++scratch.n_scored_blocks;
-            const std::int32_t first = tree.first_child[node];
-            for (std::size_t c = 0; c < scratch.score.child.size(); ++c) reach(p * scratch.score.score[c], first + scratch.score.child[c]);
-        }
+        BestFirst& search = scratch.best;
+        search.clear();
+        search.reach(tree, settings, root_probability(x, scratch), 0);
+        float p;
+        for (std::int32_t node; next_block(search, settings, p, node);) open_node(node, p, x, settings, search, scratch);
+        search.finish();
+        scratch.found.swap(search.found);
     }
 
     /// The `beam` most probable nodes of each level are opened; the leaves met on the way are the candidates.
@@ -205,7 +228,7 @@ private:
         auto& next = scratch.next;
         auto better = [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; };
         auto reach = [&](float p, std::int32_t node) {
-            if (!qualifies(p, settings, node)) return;
+            if (!settings.admits(p, node)) return;
             if (tree.is_leaf(node))
                 scratch.found.push_back({p, tree.label[node]});
             else

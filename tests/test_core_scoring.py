@@ -12,7 +12,7 @@ from scipy.special import expit
 from ramify.models.calibration import IDENTITY, Link
 from ramify.models.trained_tree import TrainedTree, csr_parts
 from ramify.trees import LabelTree, one_level_tree
-from twins.blocks import BITMAP, freeze, thaw
+from twins.blocks import BITMAP, PANEL_FIELDS, freeze, thaw
 from twins.models import block_trainer, random_labels, random_model, random_rows, solver_settings
 from twins.search import label_probabilities, link_map, prepared
 
@@ -58,7 +58,7 @@ def test_trained_blocks_of_every_width_score_as_their_arrays_say(width, n_featur
     blocks = block_trainer(X, Y, tree).train(solver_settings(max_epochs=2))
     trained = TrainedTree(tree, blocks, IDENTITY, n_features, True, 0.5, False)
     if width > 1:
-        assert (blocks["panels"][:, 6] == BITMAP).all() == (n_features == 10)
+        assert (blocks["panels"][:, PANEL_FIELDS.index("bucket_bits")] == BITMAP).all() == (n_features == 10)
     nodes = thaw(blocks, n_features + 1)
     x = prepared(X.toarray(), True, 0.5)
     expected = [label_probabilities(tree, nodes, row, IDENTITY, False) for row in x]

@@ -281,11 +281,17 @@ def test_a_file_instead_of_a_directory(tmp_path, content, said):
 
 
 def test_a_newer_format_says_to_upgrade(saved):
-    edit_manifest(saved, lambda manifest: manifest.update(format_version=2))
-    with pytest.raises(ModelFileError, match=r"manifest\.json has format version 2, newer .*upgrade ramify"):
+    edit_manifest(saved, lambda manifest: manifest.update(format_version=3))
+    with pytest.raises(ModelFileError, match=r"manifest\.json has format version 3, newer .*upgrade ramify"):
         persist.load(saved)
     with pytest.raises(ModelFileError, match="will not overwrite"):
         FrequencyClassifier().fit(X, Y).save(saved)
+
+
+def test_an_older_format_says_to_train_again(saved):
+    edit_manifest(saved, lambda manifest: manifest.update(format_version=1))
+    with pytest.raises(ModelFileError, match=r"format version 1, which only older libraries read .*train the model again"):
+        persist.load(saved)
 
 
 def test_a_class_the_library_does_not_have_is_never_imported(saved):

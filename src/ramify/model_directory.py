@@ -30,7 +30,7 @@ except ImportError:  # no such locks on Windows: savers there must not save to o
     fcntl = None  # type: ignore[assignment]
 
 FORMAT = "ramify-model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 MAX_MANIFEST = 16 * 1024 * 1024
 # Reading every byte of a large model would undo the memory map; its sizes are checked all the same.
@@ -237,6 +237,11 @@ def _check_manifest(path: Path, manifest: Any) -> dict[str, Any]:
     if version > FORMAT_VERSION:
         raise ModelFileError(
             f"{path} has format version {version}, newer than this library knows ({FORMAT_VERSION}): upgrade ramify"
+        )
+    if version < FORMAT_VERSION:
+        raise ModelFileError(
+            f"{path} has format version {version}, which only older libraries read (this one reads {FORMAT_VERSION}): "
+            "train the model again"
         )
     try:
         is_sound = manifest.get("checksum") == _manifest_checksum(manifest)

@@ -10,35 +10,27 @@ PANEL_FIELDS = (
     "node",
     "first_column",
     "n_columns",
-    "first_row",
     "n_rows",
-    "first_group",
     "bucket_bits",
     "index_begin",
-    "key_begin",
+    "row_begin",
+    "n_bytes",
 )
 BITMAP, HASHED = -1, -2
 GROUP = 8
+DENSE_GROUP = 4
+WIDE_CHUNK, ROW_HAS_GROUPS = 1 << 31, 1 << 15
+WORD_FEATURES = 64
 TILE_COLUMNS = 32
 PANEL_COLUMNS = 256
 DTYPES = {
     "panels": np.int64,
     "column_child": np.int32,
     "column_scale": np.float32,
-    "row_group": np.uint32,
-    "group_id": np.uint8,
-    "group_weight": np.int8,
-    "bitmap": np.uint64,
-    "rank": np.uint32,
-    "bucket": np.uint32,
-    "key": np.uint32,
+    "index": np.uint32,
+    "rows": np.uint8,
     "table": np.float32,
 }
-
-
-def bucket_of(feature, bits):
-    """Fibonacci hashing: the upper bits of the feature times 2^32 / golden ratio."""
-    return (feature * 2654435769 % 2**32) >> (32 - bits) if bits else 0
 
 
 def freeze(nodes, n_features, index="bitmap"):
@@ -55,49 +47,59 @@ def freeze(nodes, n_features, index="bitmap"):
 
 
 def _freeze_panel(arrays, node, children, weights, scales, index):
-    padded = np.zeros((len(weights), -(-len(children) // GROUP) * GROUP), dtype=np.int8)
-    padded[:, : len(children)] = weights
-    groups = padded.reshape(len(weights), -1, GROUP)
-    features = [feature for feature in range(len(weights)) if groups[feature].any()]
-    bits, keys = BITMAP, len(arrays["key"])
-    index_begin = len(arrays["bitmap"])
+    features = [feature for feature in range(len(weights)) if weights[feature].any()]
+    bits = BITMAP if index == "bitmap" else max(0, len(features).bit_length() - 3)
+    index_begin, row_begin = len(arrays["index"]), len(arrays["rows"])
+    rows = bytearray()
     if index == "bitmap":
-        words = [0] * ((len(weights) + 63) // 64)
-        for feature in features:
-            words[feature // 64] |= 1 << feature % 64
-        counts = [word.bit_count() for word in words]
-        arrays["bitmap"] += words
-        arrays["rank"] += [sum(counts[:word]) for word in range(len(words))]
+        for first in range(0, len(weights), WORD_FEATURES):
+            members = [feature for feature in features if first <= feature < first + WORD_FEATURES]
+            word = sum(1 << feature - first for feature in members)
+            is_wide, chunk = _chunk([weights[feature] for feature in members])
+            arrays["index"] += [len(rows) | is_wide * WIDE_CHUNK, word & 0xFFFFFFFF, word >> 32]
+            rows += chunk
     else:
-        bits = max(0, len(features).bit_length() - 2)
-        index_begin = len(arrays["bucket"])
-        features.sort(key=lambda feature: bucket_of(feature, bits))
-        buckets = [bucket_of(feature, bits) for feature in features]
-        arrays["bucket"] += np.searchsorted(buckets, np.arange(2**bits + 1)).tolist()
-        arrays["key"] += features
+        for bucket in range(2**bits):
+            members = [feature for feature in features if feature % 2**bits == bucket]
+            is_wide, chunk = _chunk([weights[feature] for feature in members])
+            arrays["index"] += [len(rows) | is_wide * WIDE_CHUNK]
+            n_bytes = key_bytes(len(weights), bits)
+            rows += bytes([len(members)] if members else [])
+            rows += b"".join((feature >> bits).to_bytes(n_bytes, "little") for feature in members) + chunk
+        arrays["index"] += [len(rows)]
+    first_column = len(arrays["column_child"])
     arrays["panels"] += [
-        [
-            node,
-            len(arrays["column_child"]),
-            len(children),
-            len(arrays["row_group"]),
-            len(features),
-            len(arrays["group_id"]),
-            bits,
-            index_begin,
-            keys,
-        ]
+        [node, first_column, len(children), len(features), bits, index_begin, row_begin, len(rows)]
     ]
     arrays["column_child"] += list(children)
     arrays["column_scale"] += list(scales)
-    n_groups = 0
-    arrays["row_group"] += [0]
-    for feature in features:
-        for group in np.flatnonzero(groups[feature].any(axis=1)):
-            arrays["group_id"] += [group]
-            arrays["group_weight"] += groups[feature, group].tolist()
-            n_groups += 1
-        arrays["row_group"] += [n_groups]
+    arrays["rows"] += list(rows)
+
+
+def key_bytes(n_features, bits):
+    """What remains of a feature without the bits that choose its bucket, in whole bytes."""
+    largest = (n_features - 1) >> bits
+    return 1 if largest < 2**8 else 2 if largest < 2**16 else 4
+
+
+def _chunk(rows_of_weights):
+    """Where the rows end, and the rows: (whether it is wide, its bytes)."""
+    ends, content, has_groups = [], b"", False
+    for weights in rows_of_weights:
+        groups, pairs = [], b""
+        for first in range(0, len(weights), GROUP):
+            used = [c for c in range(first, min(first + GROUP, len(weights))) if weights[c]]
+            if len(used) >= DENSE_GROUP:
+                padded = [int(w) & 255 for w in weights[first : first + GROUP]]
+                groups.append(bytes([first // GROUP, *padded, *[0] * (GROUP - len(padded))]))
+            else:
+                pairs += b"".join(bytes([c, int(weights[c]) & 255]) for c in used)
+        content += (bytes([len(groups)]) + b"".join(groups) if groups else b"") + pairs
+        ends.append(len(content) | bool(groups) * ROW_HAS_GROUPS)
+        has_groups |= bool(groups)
+    if has_groups or len(content) > 2 * 255:
+        return True, b"".join(end.to_bytes(2, "little") for end in ends) + content
+    return False, bytes(end // 2 for end in ends) + content
 
 
 def thaw(arrays, n_features):
@@ -109,11 +111,9 @@ def thaw(arrays, n_features):
         weights = np.zeros((n_features, -(-panel["n_columns"] // GROUP) * GROUP))
         if panel["bucket_bits"] == HASHED:
             weights = _hashed_weights(arrays["table"], panel, n_features)
-        for row, feature in enumerate(_features(arrays, panel, n_features)):
-            begin, end = (int(arrays["row_group"][panel["first_row"] + row + step]) for step in (0, 1))
-            for group in range(panel["first_group"] + begin, panel["first_group"] + end):
-                first = GROUP * int(arrays["group_id"][group])
-                weights[feature, first : first + GROUP] = arrays["group_weight"][GROUP * group : GROUP * (group + 1)]
+        else:
+            for features, is_wide, chunk in _chunks(arrays, panel, n_features):
+                _thaw_chunk(weights, features, is_wide, chunk)
         weights = weights[:, : panel["n_columns"]] * arrays["column_scale"][columns].astype(np.float64)
         children = arrays["column_child"][columns]
         before = nodes.get(panel["node"], (children[:0], weights[:, :0]))
@@ -121,12 +121,48 @@ def thaw(arrays, n_features):
     return nodes
 
 
+def _chunks(arrays, panel, n_features):
+    """The chunks of a panel: the features of its rows, whether it is wide, and the bytes from its ends of rows on."""
+    rows = arrays["rows"][panel["row_begin"] : panel["row_begin"] + panel["n_bytes"]].tobytes()
+    index, bits = arrays["index"][panel["index_begin"] :].tolist(), panel["bucket_bits"]
+    if bits == BITMAP:
+        for word in range(-(-n_features // WORD_FEATURES)):
+            begin, low, high = index[3 * word : 3 * word + 3]
+            is_set = low | high << 32
+            features = [WORD_FEATURES * word + bit for bit in range(WORD_FEATURES) if is_set >> bit & 1]
+            yield features, bool(begin & WIDE_CHUNK), rows[begin % WIDE_CHUNK :]
+        return
+    for bucket in range(2**bits):
+        begin, end = (index[bucket + step] % WIDE_CHUNK for step in (0, 1))
+        if begin < end:
+            count, n_bytes = rows[begin], key_bytes(n_features, bits)
+            keys = [rows[begin + 1 + n_bytes * k : begin + 1 + n_bytes * (k + 1)] for k in range(count)]
+            features = [int.from_bytes(key, "little") << bits | bucket for key in keys]
+            yield features, bool(index[bucket] & WIDE_CHUNK), rows[begin + 1 + n_bytes * count : end]
+
+
+def _thaw_chunk(weights, features, is_wide, chunk):
+    size = 2 if is_wide else 1
+    content, begin = chunk[size * len(features) :], 0
+    for place, feature in enumerate(features):
+        end = int.from_bytes(chunk[size * place : size * (place + 1)], "little")
+        has_groups, end = is_wide and bool(end & ROW_HAS_GROUPS), end % ROW_HAS_GROUPS if is_wide else 2 * end
+        row = np.frombuffer(content[begin:end], np.int8)
+        begin = end
+        if has_groups:
+            rest = 1 + (1 + GROUP) * int(row[0])
+            groups, row = row[1:rest].reshape(-1, 1 + GROUP), row[rest:]
+            for group in groups:
+                weights[feature, GROUP * int(group[0]) : GROUP * (int(group[0]) + 1)] = group[1:]
+        weights[feature, row[::2].astype(np.uint8)] = row[1::2]
+
+
 def _hashed_weights(table, panel, n_features):
     """What the shared table holds for every feature and column: a tile's columns stand side by side in a slot."""
     tiles = []
     for first in range(0, panel["n_columns"], TILE_COLUMNS):
         stride = -(-min(TILE_COLUMNS, panel["n_columns"] - first) // GROUP) * GROUP
-        seed = mix(panel["node"] << 20 | panel["key_begin"] + first // TILE_COLUMNS)
+        seed = mix(panel["node"] << 20 | panel["row_begin"] + first // TILE_COLUMNS)
         slots = np.array([hashed_slot(feature, seed, len(table) // stride) for feature in range(n_features)])
         tiles.append(table[slots[:, None] * stride + np.arange(stride)].astype(np.float64))
     return np.hstack(tiles)
@@ -136,13 +172,3 @@ def hashed_slot(feature, seed, n_slots):
     z = (feature + seed) * 0xBF58476D1CE4E5B9 % WORD
     z = (z ^ (z >> 32)) * 0x94D049BB133111EB % WORD
     return ((z >> 32) * n_slots) >> 32
-
-
-def _features(arrays, panel, n_features):
-    """The panel's features in order of row."""
-    if panel["bucket_bits"] == HASHED:
-        return []
-    if panel["bucket_bits"] != BITMAP:
-        return arrays["key"][panel["key_begin"] : panel["key_begin"] + panel["n_rows"]].tolist()
-    words = arrays["bitmap"][panel["index_begin"] : panel["index_begin"] + (n_features + 63) // 64]
-    return [64 * place + bit for place, word in enumerate(words.tolist()) for bit in range(64) if word >> bit & 1]

@@ -1,0 +1,93 @@
+/// Best-first search for the most probable labels of one row, one opened node at a time.
+///
+/// The probability of a node is the product of the conditional probabilities on its path (online-plt, equation 2), so it
+/// never exceeds its parent's: the search may stop as soon as no open node can still enter the answer. Whoever runs the
+/// search scores the nodes, and may do so for many rows side by side: a row's answer depends on nothing but the row.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "label_tree.hpp"
+
+namespace ramify {
+
+struct Found {
+    float probability;
+    std::int32_t label;
+    /// The order of answers: more probable first, then the lower label.
+    friend bool operator<(const Found& a, const Found& b) {
+        return a.probability != b.probability ? a.probability > b.probability : a.label < b.label;
+    }
+};
+
+struct SearchSettings {
+    std::int64_t top_k = std::numeric_limits<std::int64_t>::max();
+    float threshold = 0.0f;                     ///< labels below it are left out; 0 leaves out impossible ones only
+    std::span<const float> node_threshold = {};  ///< per node: the least threshold below it; a leaf's own
+    std::int64_t beam = 0;                      ///< nodes kept per level; 0: exact
+
+    bool admits(float p, std::int32_t node) const {
+        return p > 0.0f && p >= (node_threshold.empty() ? threshold : std::max(threshold, node_threshold[node]));
+    }
+};
+
+class BestFirst {
+public:
+    std::vector<Found> found;  ///< a heap, the worst answer on top; `finish` sorts it, best first
+
+    void clear() {
+        open_.clear();
+        found.clear();
+    }
+
+    /// What is less probable than this need not be reached.
+    float cutoff(const SearchSettings& settings) const { return is_full(settings) ? found.front().probability : 0.0f; }
+
+    /// A node has this probability: a leaf may enter the answer, an inner node may be opened later.
+    void reach(const TreeView& tree, const SearchSettings& settings, float p, std::int32_t node) {
+        if (is_beaten(p, settings) || !settings.admits(p, node)) return;
+        if (!tree.is_leaf(node)) {
+            open_.emplace_back(p, node);
+            std::ranges::push_heap(open_, is_worse);
+            return;
+        }
+        const Found f{p, tree.label[node]};
+        if (is_full(settings)) {
+            if (!(f < found.front())) return;
+            std::pop_heap(found.begin(), found.end());
+            found.back() = f;
+        } else {
+            found.push_back(f);
+        }
+        std::push_heap(found.begin(), found.end());
+    }
+
+    /// Takes the node that must be opened next, or tells that the answer is complete.
+    bool next(const SearchSettings& settings, float& p, std::int32_t& node) {
+        if (open_.empty() || is_beaten(open_.front().first, settings)) return false;
+        std::tie(p, node) = open_.front();
+        std::ranges::pop_heap(open_, is_worse);
+        open_.pop_back();
+        return true;
+    }
+
+    void finish() { std::sort(found.begin(), found.end()); }
+
+private:
+    static bool is_worse(const std::pair<float, std::int32_t>& a, const std::pair<float, std::int32_t>& b) {
+        return a.first != b.first ? a.first < b.first : a.second > b.second;
+    }
+    bool is_full(const SearchSettings& settings) const { return static_cast<std::int64_t>(found.size()) >= settings.top_k; }
+    /// As probable as the worst answer is not beaten yet: the lower label would win.
+    bool is_beaten(float p, const SearchSettings& settings) const { return is_full(settings) && p < found.front().probability; }
+
+    std::vector<std::pair<float, std::int32_t>> open_;  ///< a heap, the most probable on top; ties by the lower node
+};
+
+}  // namespace ramify
