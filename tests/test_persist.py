@@ -290,7 +290,9 @@ def test_a_newer_format_says_to_upgrade(saved):
 
 def test_an_older_format_says_to_train_again(saved):
     edit_manifest(saved, lambda manifest: manifest.update(format_version=1))
-    with pytest.raises(ModelFileError, match=r"format version 1, which only older libraries read .*train the model again"):
+    with pytest.raises(
+        ModelFileError, match=r"format version 1, which only older libraries read .*train the model again"
+    ):
         persist.load(saved)
 
 

@@ -68,9 +68,7 @@ def _freeze_panel(arrays, node, children, weights, scales, index):
             rows += b"".join((feature >> bits).to_bytes(n_bytes, "little") for feature in members) + chunk
         arrays["index"] += [len(rows)]
     first_column = len(arrays["column_child"])
-    arrays["panels"] += [
-        [node, first_column, len(children), len(features), bits, index_begin, row_begin, len(rows)]
-    ]
+    arrays["panels"] += [[node, first_column, len(children), len(features), bits, index_begin, row_begin, len(rows)]]
     arrays["column_child"] += list(children)
     arrays["column_scale"] += list(scales)
     arrays["rows"] += list(rows)
