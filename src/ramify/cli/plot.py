@@ -19,6 +19,8 @@ app = typer.Typer(
         "ramify plot frequency train.txt --out frequency.png",
         "ramify plot reliability test.txt --model model --out reliability.svg",
         "ramify plot tree --model model --out tree.png",
+        "ramify stream test.txt --model online-model --test-first --window 20 --report run.json",
+        "ramify plot progressive run.json --out run.png",
     ),
     rich_markup_mode=None,
 )
@@ -75,6 +77,45 @@ def tree(model: ModelDirectory, out: Picture, json: AsJson = False) -> None:
     loaded = load_model(model)
     save_plot(lambda path: plots.tree_shape(loaded.tree_, path), out)
     _done(out, json)
+
+
+@app.command(epilog=examples("ramify plot progressive run.json --out run.png"))
+def progressive(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN…", help="What `stream --report` wrote.", show_default=False)
+    ],
+    out: Picture,
+    metric: Annotated[str, typer.Option(help="entropy_reduction, accuracy, or P@k as in P@5.")] = "entropy_reduction",
+    by_window: Annotated[bool, typer.Option("--by-window", help="Each window alone, not all examples so far.")] = False,
+    json: AsJson = False,
+) -> None:
+    """How a stream was learned: test-then-train scores against examples."""
+    from ramify import plots
+
+    named = {path.stem: read_run(path) for path in runs}
+    if len(named) != len(runs):
+        raise ValueError("two files have the same name: runs are told apart by it")
+    save_plot(lambda path: plots.progressive(named, path, metric=metric, cumulative=not by_window), out)
+    _done(out, json)
+
+
+def read_run(path: Path) -> Any:
+    """A run of `ramify stream --test-first`, as its report tells it."""
+    from json import loads
+
+    from ramify.data import DataError
+    from ramify.data.files import read_bytes
+    from ramify.progressive import ProgressiveResult
+
+    try:
+        run = ProgressiveResult.from_dict(loads(read_bytes(path)))
+    except DataError:
+        raise
+    except ValueError as error:
+        raise DataError(f"not a report of a run ({error})", path, hint="see ramify stream --report") from None
+    if not run.windows:
+        raise DataError("the run has no windows, so there is nothing to draw", path)
+    return run
 
 
 def save_plot(draw: Callable[[Path], Any], out: Path) -> None:

@@ -14,11 +14,11 @@ from ramify.cli.online import Learner, Policy
 from ramify.cli.options import AsJson, Ks, Threads, examples, n_jobs, parse_ks
 
 EXAMPLES = examples(
-    "ramify stream train.txt --model model",
-    "producer | ramify stream --model model --format jsonl --save-every 1000",
-    "ramify stream day2.txt.gz --model model --test-first --report day2.json",
-    "ramify stream train.txt --model model --skip-seen",
-    "cat rows.txt | ramify stream --model model --new --format xmc --json",
+    "ramify stream train.txt --model online-model --save-every 1000",
+    "ramify stream train.txt --model online-model --skip-seen",
+    "ramify stream test.txt --model online-model --test-first --window 100 --report run.json",
+    "cat notes.jsonl | ramify stream --model online-notes --json",
+    "cat train.txt | ramify stream --model online-model --new --format xmc --policy best",
 )
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import select
+import shutil
 import signal
 import sys
+import tempfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,7 +71,8 @@ class StopSignal:
 def opened(path: Path | None) -> Iterator[tuple[str, int]]:
     """What to call the source of lines, and its descriptor; None is stdin."""
     if path is None:
-        yield "stdin", sys.stdin.fileno()
+        with _stdin() as descriptor:
+            yield "stdin", descriptor
         return
     with told_as_data_error(path):
         descriptor = os.open(path, os.O_RDONLY)
@@ -79,6 +83,19 @@ def opened(path: Path | None) -> Iterator[tuple[str, int]]:
         yield str(path), descriptor
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _stdin() -> Iterator[int]:
+    try:
+        descriptor = sys.stdin.fileno()
+    except io.UnsupportedOperation:  # a program that calls the command may have put something else in its place
+        with tempfile.TemporaryFile() as spooled:
+            shutil.copyfileobj(sys.stdin.buffer, spooled)
+            spooled.seek(0)
+            yield spooled.fileno()
+    else:
+        yield descriptor
 
 
 def lines_of(name: str, descriptor: int, stop: StopSignal) -> Iterator[list[bytes]]:
