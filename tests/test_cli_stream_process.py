@@ -1,0 +1,162 @@
+"""`ramify stream` as a process: killed, interrupted, starved; what it said is saved is there."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import random
+import select
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import ramify
+from ramify.data import save_xmc
+from ramify.data.synthetic import make_multilabel
+
+RAMIFY = [sys.executable, "-c", "import sys; sys.argv[0] = 'ramify'; from ramify.cli.main import main; main()"]
+N_ROWS = 1500
+N_KILLS = 8
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory):
+    data = make_multilabel(N_ROWS, 120, 800, random_state=9)
+    path = tmp_path_factory.mktemp("stream") / "train.txt"
+    save_xmc(path, data.X, data.Y)
+    return path.read_bytes().splitlines(keepends=True)[1:]
+
+
+def start(folder, *arguments, **options):
+    options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+    command = [*RAMIFY, "stream", "--model", "model", "--format", "xmc", "--threads", "1", *map(str, arguments)]
+    # A shell that starts tests in the background has Ctrl-C ignored, and children inherit that.
+    return subprocess.Popen(
+        command, cwd=folder, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler), **options
+    )
+
+
+def state(path):
+    model = ramify.load(path, verify=True)
+    arrays = model.learner_.state(1)
+    return {name: array.tolist() for name, array in arrays.items()} | {"classes": model.classes_.tolist()}
+
+
+def acknowledged(said):
+    """The last number of examples in whole lines that tell of a save."""
+    whole = said.rpartition(b"\n")[0].splitlines()
+    events = [json.loads(line) for line in whole]
+    return max((event["examples"] for event in events if event["event"] == "saved"), default=0)
+
+
+def test_killed_at_any_moment_it_has_what_it_acknowledged_and_goes_on_to_the_same_model(tmp_path, lines):
+    (tmp_path / "lines.txt").write_bytes(b"".join(lines))
+    moments = random.Random(1)
+    n_kills, known = 0, 0
+    for attempt in range(N_KILLS + 1):
+        # Saving after every few rows: most of the time it is at it when the signal comes.
+        process = start(tmp_path, "lines.txt", "--skip-seen", "--save-every", 23, "--json", stdin=subprocess.DEVNULL)
+        said = b""
+        if attempt < N_KILLS:
+            said += process.stdout.readline()  # so that each attempt gets some way
+            time.sleep(moments.uniform(0, 0.08))
+            process.send_signal(signal.SIGKILL)
+        said += process.stdout.read()
+        process.stdout.close(), process.stderr.close()
+        n_kills += process.wait() == -signal.SIGKILL
+        known = max(known, acknowledged(said))
+        held = ramify.load(tmp_path / "model", verify=True).n_examples_
+        assert held >= known
+        if process.returncode == 0:
+            break
+    assert process.returncode == 0
+    assert n_kills >= 3
+    assert held == N_ROWS
+    (tmp_path / "whole").mkdir()
+    whole = start(tmp_path / "whole", "../lines.txt", stdin=subprocess.DEVNULL)
+    assert whole.communicate()[0]
+    assert state(tmp_path / "model") == state(tmp_path / "whole" / "model")
+    # What killed saves left behind is swept away by the next ones.
+    assert len(list((tmp_path / "model").iterdir())) == 2
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_asked_to_stop_it_saves_all_whole_lines_that_came(tmp_path, lines, number, code):
+    process = start(tmp_path, "--save-every", 100)
+    process.stdin.write(b"".join(lines[:250]) + lines[250][:20])
+    process.stdin.flush()
+    assert process.stdout.readline() == b"saved 100 examples\n"
+    assert process.stdout.readline() == b"saved 200 examples\n"
+    time.sleep(0.3)  # it waits for the end of a line that does not come
+    process.send_signal(number)
+    said, error = process.communicate(timeout=30)
+    assert process.returncode == code, error
+    assert b"saved 250 examples\nStopped by " + number.name.encode() in said
+    assert ramify.load(tmp_path / "model").n_examples_ == 250
+
+
+def test_asked_to_stop_before_anything_came_it_says_so(tmp_path):
+    process = start(tmp_path)
+    time.sleep(2)
+    process.send_signal(signal.SIGTERM)
+    _, error = process.communicate(timeout=30)
+    assert process.returncode in (2, -signal.SIGTERM)
+    assert b"no rows came" in error or process.returncode == -signal.SIGTERM
+    assert not (tmp_path / "model").exists()
+
+
+def test_each_line_is_learned_as_it_comes(tmp_path, lines):
+    process = start(tmp_path, "--save-every", 1)
+    for number in range(1, 4):
+        process.stdin.write(lines[number])
+        process.stdin.flush()
+        ready, _, _ = select.select([process.stdout], [], [], 30)
+        assert ready
+        assert process.stdout.readline().startswith(f"saved {number} example".encode())
+    process.communicate(timeout=30)
+    assert process.returncode == 0
+
+
+def test_what_was_learned_is_saved_when_nobody_reads_any_more(tmp_path, lines):
+    process = start(tmp_path, "--save-every", 100)
+    process.stdin.write(b"".join(lines[:150]))
+    process.stdin.flush()
+    assert process.stdout.readline() == b"saved 100 examples\n"
+    process.stdout.close()
+    process.stdin.write(b"".join(lines[150:260]))
+    process.stdin.close()
+    assert process.wait(timeout=30) == 141
+    assert process.stderr.read() == b""
+    assert ramify.load(tmp_path / "model").n_examples_ in (200, 260)
+    process.stderr.close()
+
+
+def test_a_terminal_sees_a_table_that_stays(tmp_path, lines):
+    (tmp_path / "lines.txt").write_bytes(b"".join(lines))
+    leader, follower = pty.openpty()
+    environment = os.environ | {"COLUMNS": "100", "TERM": "xterm"}
+    process = start(
+        tmp_path, "lines.txt", "--test-first", "--window", 500, stdin=follower, stdout=follower, stderr=follower,
+        env=environment,
+    )  # fmt: skip
+    os.close(follower)
+    said = b""
+    while True:
+        try:
+            block = os.read(leader, 65536)
+        except OSError:
+            break
+        if not block:
+            break
+        said += block
+    os.close(leader)
+    assert process.wait(timeout=30) == 0
+    assert b"all P@1" in said
+    assert b"saved 1,500 examples" in said
+    assert b"Learned 1,500 examples" in said
+    assert np.isfinite(ramify.load(tmp_path / "model").memory_)
