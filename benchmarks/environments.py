@@ -12,7 +12,11 @@ import systems
 
 def python_of(name: str, work: Path) -> Path:
     """The interpreter that has system `name`; ramify is the one running now."""
-    installs = systems.module(name).INSTALL
+    return python_with(name, systems.module(name).INSTALL, work)
+
+
+def python_with(name: str, installs: list[list[str]], work: Path) -> Path:
+    """The interpreter of the environment `name`, into which these were installed; without any the one running now."""
     if not installs:
         return Path(sys.executable)
     folder = work / "environments" / name

@@ -20,12 +20,18 @@ SIZES |= {
     name: {"n_rows": max(50_000, n_labels), "n_labels": n_labels, "n_features": 100_000, "features_per_row": 60.0}
     for name, n_labels in SCALE.items()
 }
+# Multi-class: 10,000 classes with three and with five rows each, and one test row each.
+FEW_SHOT = {f"few-shot-{shots}": shots for shots in (3, 5)}
+SIZES |= {
+    name: {"n_rows": shots * 10_000, "n_classes": 10_000, "n_features": 50_000, "features_per_row": 60.0}
+    for name, shots in FEW_SHOT.items()
+}
 TEST_ROWS = 10_000
 
 
 def prepare(name: str, cache: Path) -> Path:
     """Generate set `name` into the cache unless it is there."""
-    from ramify.data.synthetic import make_multilabel
+    from ramify.data.synthetic import make_multiclass, make_multilabel
 
     target = cache / name
     if (target / "test.npz").exists():
@@ -35,7 +41,8 @@ def prepare(name: str, cache: Path) -> Path:
     partial.mkdir(parents=True)
     for split in datasets.SPLITS:
         size = SIZES[name] | ({"n_rows": TEST_ROWS} if split == "test" else {})
-        made = make_multilabel(**size, split=split, random_state=0)
+        make = make_multiclass if name in FEW_SHOT else make_multilabel
+        made = make(**size, split=split, random_state=0)
         np.savez(partial / f"{split}.npz", **datasets.arrays_of(made.X, made.Y))
     partial.rename(target)
     return target

@@ -1,0 +1,106 @@
+"""ramify's online label trees, and the batch and incremental ones that the paper sets beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import datasets
+import scoring
+from systems import Setting
+
+PACKAGE = "ramify"
+IMPORT = "ramify.models.online_plt"
+INSTALL: list[list[str]] = []
+PASSES = 1000
+PAPERS = {"learning_rate": 1.0, "eps": 0.01, "bias": 1.0}
+WARM = {"warm_share": 0.1}
+SETTINGS = {
+    "fair": Setting(),
+    "best": Setting({"policy": "best"}),
+    "random": Setting({"policy": "random"}),
+    "best-papers-steps": Setting({"policy": "best"} | PAPERS),
+    "fair-papers-steps": Setting(PAPERS),
+    "random-papers-steps": Setting({"policy": "random"} | PAPERS),
+    "batch": Setting({"kind": "batch"}),
+    "incremental": Setting({"policy": None, "tree": "kmeans"}),
+    "incremental-wide": Setting({"policy": None, "tree": "kmeans", "b": 24, "b_max": 63}),
+    "incremental-papers-steps": Setting({"policy": None, "tree": "kmeans"} | PAPERS),
+    "warm-best": Setting({"policy": "best"} | WARM),
+    "warm-fair": Setting(WARM),
+    "warm-best-papers-steps": Setting({"policy": "best"} | WARM | PAPERS),
+    "warm-only": Setting({"policy": None, "tree": "kmeans", "only_share": 0.1}),
+    "fair-one-label": Setting({"one_label": True}, kind="multiclass"),
+    "best-one-label": Setting({"policy": "best", "one_label": True}, kind="multiclass"),
+    "random-one-label": Setting({"policy": "random", "one_label": True}, kind="multiclass"),
+}
+SETTINGS |= {f"best-alpha-{alpha}": Setting({"policy": "best", "alpha": alpha}) for alpha in (0.25, 0.5, 0.9, 1.0)}
+SETTINGS |= {f"warm-best-{share}": Setting({"policy": "best", "warm_share": share}) for share in (0.05, 0.2, 0.5)}
+SETTINGS |= {
+    f"warm-only-{share}": Setting({"policy": None, "tree": "kmeans", "only_share": share}) for share in (0.05, 0.2, 0.5)
+}
+SETTINGS |= {  # the paper's b_max for few-shot classes
+    f"{policy}-one-label-b-max-10": Setting(
+        {"policy": policy, "b": 2, "b_max": 10, "one_label": True}, kind="multiclass"
+    )
+    for policy in ("fair", "best", "random")
+}
+
+
+class Learner:
+    def __init__(self, parameters: dict[str, Any], threads: int, folder: Path, problem: datasets.Problem) -> None:
+        import ramify
+
+        rest = dict(parameters)
+        self.threads = threads
+        self.one_label = rest.pop("one_label", False)
+        self.is_progressive = rest.pop("progressive", False)
+        self.warm_share, self.only_share = rest.pop("warm_share", 0.0), rest.pop("only_share", 1.0)
+        kind = ramify.PLTClassifier if rest.pop("kind", "online") == "batch" else ramify.OnlinePLTClassifier
+        self.model = kind(n_jobs=threads, random_state=0, **rest)
+
+    def prepare(self, problem: datasets.Problem) -> tuple[sp.csr_matrix, Any]:
+        n_rows = round(self.only_share * problem.X.shape[0])
+        X, Y = problem.X[:n_rows], problem.Y[:n_rows]
+        return X, Y.indices if self.one_label else Y
+
+    def learn(self, prepared: tuple[sp.csr_matrix, Any]) -> None:
+        X, y = prepared
+        if not hasattr(self.model, "partial_fit"):
+            self.model.fit(X, y)
+            return
+        n_warm = 0
+        if self.is_progressive:
+            self._test_and_learn(X, y)
+            return
+        if self.warm_share and not hasattr(self.model, "learner_"):
+            n_warm = round(self.warm_share * X.shape[0])
+            self.model.warm_start(X[:n_warm], y[:n_warm])
+        self.model.partial_fit(X[n_warm:], y[n_warm:])
+        self.model.learner_.apply_all(self.threads)  # what waits in queues is work too
+
+    def _test_and_learn(self, X: sp.csr_matrix, y: Any) -> None:
+        from ramify import progressive
+
+        self.result = progressive.evaluate(self.model, X, y, window=max(1, X.shape[0] // 100))
+        self.is_progressive = False
+
+    def answer(self, X: sp.csr_matrix) -> np.ndarray:
+        labels, _ = scoring.answer_from_sparse(self.model.predict_proba(X, top_k=5), 5)
+        if self.one_label:
+            labels = np.where(labels >= 0, np.asarray(self.model.classes_)[labels], -1)
+        return labels
+
+    def details(self) -> dict[str, Any]:
+        tree = self.model.tree_ if hasattr(self.model, "learner_") else None
+        if tree is None:
+            return {}
+        leaves = tree.leaf_of[tree.leaf_of >= 0]
+        return {
+            "depth": float(np.mean(tree.depth[leaves])),
+            "height": int(tree.height),
+            "learner_mb": self.model.memory_ / 1e6,
+        }
