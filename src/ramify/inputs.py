@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import numbers
 from collections.abc import Mapping
 from typing import Any
@@ -126,22 +128,35 @@ def row_from_dict(
     >>> row_from_dict({7: 0.5, 2: 1}, None, 10)
     (array([2, 7], dtype=int32), array([1. , 0.5], dtype=float32))
     """
-    if all(issubclass(feature_type, int) and feature_type is not bool for feature_type in set(map(type, x))):
-        columns = np.fromiter(x, dtype=np.int64, count=len(x))
-    else:
-        columns = np.fromiter((_column(feature, names, n_features) for feature in x), dtype=np.int64, count=len(x))
-    values = _finite_values(x)
-    if len(columns) and columns.min() < 0:
-        raise ValueError(f"feature numbers begin at 0, got {columns.min()}")
-    order = np.argsort(columns, kind="stable")
-    columns, values = columns[order], values[order]
-    seen = int(np.searchsorted(columns, n_features))
-    columns = columns[:seen]
-    if seen > 1 and not _all(columns[1:] > columns[:-1]):
-        raise ValueError(
-            f"a feature is given twice: by name and by number {columns[:-1][columns[1:] == columns[:-1]][0]}"
-        )
-    return columns.astype(np.int32), values[:seen]
+    columns = _plain_columns(x, names, n_features)
+    if columns is None:
+        columns = [_column(feature, names, n_features) for feature in x]
+    columns, values = in_order(columns, finite_values(x))
+    if columns and columns[0] < 0:
+        raise ValueError(f"feature numbers begin at 0, got {columns[0]}")
+    seen = bisect.bisect_left(columns, n_features)
+    if seen < len(columns):
+        columns, values = columns[:seen], values[:seen]
+    if len(set(columns)) < seen:
+        twice = next(column for column, following in itertools.pairwise(columns) if column == following)
+        raise ValueError(f"a feature is given twice: by name and by number {twice}")
+    return np.array(columns, dtype=np.int32), values
+
+
+def in_order(columns: list[int], values: NDArray[np.float32]) -> tuple[list[int], NDArray[np.float32]]:
+    """A row's columns in ascending order with their values; for a dozen features lists are quicker than arrays."""
+    ordered = sorted(columns)
+    if ordered == columns:
+        return columns, values
+    return ordered, values[sorted(range(len(columns)), key=columns.__getitem__)]
+
+
+def _plain_columns(x: Mapping[Any, Any], names: Mapping[str, int] | None, n_features: int) -> list[int] | None:
+    """The columns of features that are all names, or all numbers; None if they are anything else."""
+    types = set(map(type, x))
+    if types == {str} and names is not None:
+        return [names.get(name, n_features) for name in x]
+    return list(x) if types <= {int} else None
 
 
 def _column(feature: Any, names: Mapping[str, int] | None, n_features: int) -> int:
@@ -154,13 +169,21 @@ def _column(feature: Any, names: Mapping[str, int] | None, n_features: int) -> i
     raise ValueError(f"a feature is a column number or a name, got {feature!r}")
 
 
-def _finite_values(x: Mapping[Any, Any]) -> NDArray[np.float32]:
+_LARGEST = float(np.finfo(np.float32).max)
+_PLAIN_NUMBERS = {float, int, bool, np.float32, np.float64}
+
+
+def finite_values(x: Mapping[Any, Any]) -> NDArray[np.float32]:
+    """The values of a row given as feature -> value, if they are numbers that a float32 can hold."""
     try:
+        exact = np.fromiter(x.values(), dtype=np.float64, count=len(x))
+        if exact.dot(exact) <= _LARGEST**2 and _PLAIN_NUMBERS.issuperset(map(type, x.values())):
+            return exact.astype(np.float32)
         with np.errstate(over="ignore"):
-            values = np.fromiter(x.values(), dtype=np.float64, count=len(x)).astype(np.float32)
+            values = exact.astype(np.float32)
         if np.isfinite(values).all() and not any(issubclass(t, str | bytes) for t in set(map(type, x.values()))):
             return values
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         pass
     feature, value = next((feature, value) for feature, value in x.items() if not _is_finite(value))
     raise ValueError(
@@ -169,7 +192,8 @@ def _finite_values(x: Mapping[Any, Any]) -> NDArray[np.float32]:
 
 
 def _is_finite(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and abs(float(value)) <= float(np.finfo(np.float32).max)
+    # Not by way of float: an integer may be too large for one.
+    return isinstance(value, numbers.Real) and bool(-_LARGEST <= value <= _LARGEST)  # type: ignore[operator]
 
 
 def feature_index(estimator: Any) -> Mapping[str, int] | None:

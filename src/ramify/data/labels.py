@@ -17,6 +17,11 @@ from scipy import sparse
 from ramify.data.label_forms import Kind, indicator_of, read_indicator, read_labels
 from ramify.data.names import NameTable
 
+# What the labels of one row are, as a rule; what else they may be, `read_labels` knows.
+_PLAIN_CLASSES = (str, int, float, np.integer, np.bool_)
+_PLAIN_LABELS = {str, int, np.int32, np.int64}
+_PLAIN_COLLECTIONS = {list, tuple, set, frozenset}
+
 
 @dataclass(frozen=True)
 class EncodedLabels:
@@ -151,6 +156,18 @@ class LabelEncoding:
                     f"label {label!r} is not among the {self.n_labels} known labels{_nearest(label, index)}"
                 )
         return np.fromiter((index[label] for label in labels), dtype=np.int32, count=len(labels))
+
+    def known_columns(self, y: Any) -> NDArray[np.int32] | None:
+        """The columns of one row's class or labels, in order; None if `extend` has to look at them first."""
+        if self.kind == "classes" and isinstance(y, _PLAIN_CLASSES):
+            column = self._name_index().get(y)
+            return None if column is None else np.array([column], dtype=np.int32)
+        if self.kind != "collections" or type(y) not in _PLAIN_COLLECTIONS:
+            return None
+        if not _PLAIN_LABELS.issuperset(map(type, y)):
+            return None
+        columns = set(map(self._name_index().get, y))
+        return None if None in columns else np.array(sorted(columns), dtype=np.int32)  # type: ignore[type-var]
 
     def extend(self, Y: Any) -> sparse.csr_array:
         """Encode Y; labels not seen before get the next columns. A refused Y changes nothing."""

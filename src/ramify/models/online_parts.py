@@ -71,7 +71,7 @@ def frozen_model(model: OnlinePLTClassifier, prune: float) -> PLTClassifier:
         n_jobs=model.n_jobs,
         random_state=model.random_state,
     )
-    own = {"learner_", "learner_settings_", "is_over_budget_", "feature_columns_", "source_format_"}
+    own = {"learner_", "learner_settings_", "is_over_budget_", "feature_columns_", "source_format_", "_settled"}
     for name in set(model.__dict__) - own - set(model.get_params(deep=False)):
         frozen.__dict__[name] = copy.deepcopy(model.__dict__[name])
     names = model._feature_name_table()

@@ -14,6 +14,7 @@ from scipy import sparse
 from ramify import _core, trees
 from ramify.estimator import ExtremeClassifier, Query, TrainingData
 from ramify.models.growing_tree import GrowingTree
+from ramify.models.one_row import Settled, learn_plain_row
 from ramify.models.online_parts import frozen_model, learner_settings, refuse_changes
 from ramify.models.plt import PLTClassifier
 from ramify.models.stream_rows import GROWING, DictRow, Piece, StreamRows
@@ -85,6 +86,7 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
 
     learner_: _core.OnlineLearner
     learner_settings_: dict[str, Any]
+    _settled: Settled
     # How the rows were written, if a file or a stream told: the same number may be another feature in another format.
     source_format_: str | None = None
     _may_know_no_label = True
@@ -216,6 +218,8 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
         y is the row's class, its collection of labels, or, for a model of 0/1 arrays, a row of them.
         """
         if isinstance(x, Mapping):
+            if learn_plain_row(self, x, y):
+                return self
             x = DictRow(x)
         elif isinstance(x, str):
             x = [x]
@@ -293,13 +297,13 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
         self.learner_.learn(*csr_parts(X), y_indptr, y_indices, weight, order, self._n_threads(), own, progress)
         self._warn_of_budget()
 
-    def _warn_of_budget(self) -> None:
+    def _warn_of_budget(self, stacklevel: int = 5) -> None:
         if self.learner_.n_evicted_rows and not self.is_over_budget_:
             self.is_over_budget_ = True
             warnings.warn(
                 f"memory_budget of {self.memory_budget:,} bytes is used up: from now on the features of least weight "
                 "are given up to stay within it (see n_evicted_rows_); a larger budget keeps them",
-                stacklevel=5,
+                stacklevel=stacklevel,
             )
 
     def _check_piece(self, indicator: sparse.csr_array) -> None:
@@ -399,6 +403,7 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
+        state.pop("_settled", None)
         if "learner_" in state:
             state["learner_"] = self.learner_.state(self._n_threads())
             # A copy, too, goes its own way from here.
