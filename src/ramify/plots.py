@@ -201,7 +201,7 @@ def progressive(
             markersize=5,
             markevery=max(1, int(drawn.sum()) // 12),
             linewidth=1.8,
-            label=f"{name} ({at_end if drawn[-1:].any() else 'not finite'})",
+            label=f"{name} (ends at {at_end if drawn[-1:].any() else 'no number'})",
         )
     axes.set_xlabel("examples")
     axes.set_xlim(left=0)
