@@ -240,8 +240,13 @@ def test_a_model_of_indicators_takes_single_rows_of_them():
     for row in ([0, 1], (1, 0), np.array([1, 1]), sparse.csr_array([[0, 1, 1]]), [], [1]):
         clf.learn_one({0: 1.0}, row)
     assert (clf.n_labels_, clf.n_examples_) == (3, 8)
-    for bad in (["a"], {0}, 1):
-        with pytest.raises(ValueError):
+    for bad, said in (
+        (["a"], "label collections"),
+        ({0}, "label collections"),
+        (1, "one class"),
+        ([3], "0 and 1, got 3"),
+    ):
+        with pytest.raises(ValueError, match=said):
             clf.learn_one({0: 1.0}, bad)
     assert clf.n_examples_ == 8
     sparse_first = OnlinePLTClassifier().learn_one({0: 1.0}, sparse.coo_array([0, 0, 1]))

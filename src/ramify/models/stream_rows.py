@@ -162,11 +162,12 @@ class StreamRows(InputChecks):
         encoding = self.__dict__.get("label_encoding_")
         is_indicator = encoding is not None and encoding.kind == "indicator"
         if sparse.issparse(y):
-            row: Any = y
-            return row if row.ndim == 2 else row.reshape((1, -1))
+            given: Any = y
+            return given if given.ndim == 2 else given.reshape((1, -1))
         if isinstance(y, list | tuple | np.ndarray) and np.ndim(y) == 1:
-            if is_indicator:
-                return np.asarray(y if len(y) else np.zeros(0)).reshape(1, -1)
+            row = np.asarray(y if len(y) else np.zeros(0))
+            if is_indicator and row.dtype.kind in "biuf":
+                return sparse.csr_array(row[None])
             y = tuple(y.tolist() if isinstance(y, np.ndarray) else y)  # a list of 0 and 1 could be taken for such a row
         return [y]
 
