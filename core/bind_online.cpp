@@ -61,7 +61,7 @@ LearnerOptions options(const std::string& rule, float learning_rate, float eps, 
                                       {"callable", Policy::callable}}, policy, "policy");
     o.policy.alpha = alpha;
     o.policy.fair_share = fair_share;
-    o.policy.random_state = seed;
+    o.policy.seed = seed;
     o.growth.arity = arity;
     o.growth.pre_leaf_arity = pre_leaf_arity;
     using Theta = GrowthSettings::Theta;
@@ -80,7 +80,7 @@ public:
         tree.validate(n_labels);
         const Locked locked(*this);
         refuse_while_asking();
-        if (learner_.n_examples > 0) throw nb::value_error("a learner that has seen examples cannot take another tree");
+        if (learner_.n_examples() > 0) throw nb::value_error("a learner that has seen examples cannot take another tree");
         learner_.tree().adopt(tree);
     }
 
@@ -101,7 +101,7 @@ public:
             OnlineSearchScratch& s = row_scratch_;
             s.x.clear();
             learner_.prepare(indices, values, s.x);
-            OnlineSearch(learner_, false).search(s.x, settings, s);
+            OnlineSearch(learner_).search(s.x, settings, s);
             for (const Found& f : s.found) out_label.push_back(f.label);
             out_indptr.push_back(std::ssize(out_label));
         });
@@ -157,13 +157,14 @@ public:
         std::vector<float> probabilities;
         {
             const Locked locked(*this);
+            learner_.apply_all(1);
             OnlineSearchScratch& s = row_scratch_;
             s.x.clear();
             learner_.prepare(view(indices), view(values), s.x);
             SearchSettings settings;
             settings.top_k = std::max<std::int64_t>(top_k, 0);
             settings.threshold = threshold;
-            OnlineSearch(learner_, false).search(s.x, settings, s);
+            OnlineSearch(learner_).search(s.x, settings, s);
             for (const Found& f : s.found) {
                 labels.push_back(f.label);
                 probabilities.push_back(f.probability);
@@ -205,7 +206,7 @@ public:
         for (std::size_t i = 0; i < canonical.node.size(); ++i) number[canonical.node[i]] = static_cast<std::int32_t>(i);
         std::vector<std::int32_t> path;
         for (std::int32_t v = leaf; v >= 0; v = tree.parent(v)) path.insert(path.begin(), v);
-        const OnlineSearch search(learner_, false);
+        const OnlineSearch search(learner_);
         for (std::int32_t v : path) {
             OnlineBlock* block = v == OnlineTree::root ? tree.gate() : tree.block(tree.parent(v));
             if (!block) continue;  // every example had a label: the root is certain
@@ -266,7 +267,7 @@ public:
             refuse_while_asking();
             learner_.apply_all(n_threads);
             arrays = to_arrays(learner_.tree());
-            counts = {learner_.n_examples, learner_.n_updates, learner_.n_evicted_rows, learner_.n_unchecked_entries, learner_.policy().random_state()};
+            counts = {learner_.n_examples(), learner_.n_updates, learner_.n_evicted_rows, learner_.n_unchecked_entries};
         }
         nb::dict out;
         out["parent"] = to_numpy(std::move(arrays.parent));
@@ -307,18 +308,17 @@ public:
         take(in.sum, "sum");
         std::span<const std::uint64_t> counts;
         take(counts, "counts");
-        if (counts.size() != 5) throw nb::value_error("the model's array counts has a wrong size");
+        if (counts.size() != 4) throw nb::value_error("the model's array counts has a wrong size");
         const Locked locked(*this);
         refuse_while_asking();
-        if (learner_.n_examples > 0 || learner_.tree().has_labels()) throw nb::value_error("only a learner that knows nothing yet can take back a model");
+        if (learner_.n_examples() > 0 || learner_.tree().has_labels()) throw nb::value_error("only a learner that knows nothing yet can take back a model");
         OnlineTree tree = learner_.bare_tree();
         from_arrays(in, std::min<std::int64_t>(n_labels, std::numeric_limits<std::int32_t>::max()), tree);
         learner_.tree() = std::move(tree);
-        learner_.n_examples = counts[0];
+        learner_.set_n_examples(counts[0]);
         learner_.n_updates = counts[1];
         learner_.n_evicted_rows = counts[2];
         learner_.n_unchecked_entries = counts[3];
-        learner_.policy().set_random_state(counts[4]);
     }
 
     // --- for a user's policy and for tests; nodes are numbered in order of their making -----------------------------------
@@ -345,21 +345,21 @@ public:
         OnlineBlock* block = learner_.tree().block(checked(node));
         std::vector<float> out;
         if (!block || learner_.tree().is_leaf(node)) return out;
-        learner_.apply(*block);
-        std::vector<Entry> x;
-        learner_.prepare(view(indices), view(values), x);
-        const std::span<const float> p = learner_.probabilities(*block, x, learner_.scratch());
+        OnlineSearchScratch& s = row_scratch_;
+        s.x.clear();
+        learner_.prepare(view(indices), view(values), s.x);
+        const std::span<const float> p = learner_.probabilities(*block, s.x, s.score);
         for (std::size_t c = 0; c < p.size(); ++c)
             if (block->child[c] >= 0) out.push_back(p[c]);
         return out;
     }
 
     std::uint64_t n_examples() {
-        const LockedWithGil locked(*this);
-        return learner_.n_examples;
+        const LockedWithGil locked(*this, false);
+        return learner_.n_examples();
     }
     std::uint64_t n_evicted_rows() {
-        const LockedWithGil locked(*this);
+        const LockedWithGil locked(*this, false);
         return learner_.n_evicted_rows;
     }
     std::uint64_t n_updates() {
@@ -369,12 +369,12 @@ public:
         return learner_.n_updates;
     }
     std::size_t memory() {
-        const LockedWithGil locked(*this);
+        const LockedWithGil locked(*this, false);
         return learner_.tree().bytes() + learner_.n_buffer_entries() * sizeof(Entry);
     }
     /// The first of these labels that has no leaf, or -1.
     std::int32_t first_without_leaf(const Ints& labels) {
-        const LockedWithGil locked(*this);
+        const LockedWithGil locked(*this, false);
         for (std::int32_t j : view(labels))
             if (learner_.tree().leaf(j) < 0) return j;
         return -1;
@@ -394,9 +394,10 @@ private:
     /// For work with Python objects. Nobody waits for the lock while he holds the GIL: its owner may need that to go on.
     struct LockedWithGil {
         std::unique_lock<std::recursive_mutex> lock;
-        explicit LockedWithGil(BoundLearner& self) : lock(self.mutex_, std::defer_lock) {
+        explicit LockedWithGil(BoundLearner& self, bool looks_at_model = true) : lock(self.mutex_, std::defer_lock) {
             const nb::gil_scoped_release release;
             lock.lock();
+            if (looks_at_model) self.learner_.apply_all(1);
         }
     };
 
@@ -480,12 +481,8 @@ private:
         constexpr std::int64_t chunk = 64;
         const std::int64_t n = X.n_rows();
         const auto n_chunks = static_cast<std::size_t>((n + chunk - 1) / chunk);
-        const bool is_current = n > 1 && !is_asking_;  // a policy that asks looks at one block after the other
-        if (is_current)
-            learner_.apply_all(n_threads);
-        else
-            n_threads = 1;
-        const OnlineSearch search(learner_, is_current);
+        learner_.apply_all(n_threads);
+        const OnlineSearch search(learner_);
         answers.resize(n_chunks);
         std::vector<OnlineSearchScratch> scratch(usable_threads(n_threads, n_chunks));
         parallel_for(n_chunks, n_threads, [&](std::size_t task, int worker) {

@@ -30,13 +30,14 @@ inline int round_to_lanes(int n) { return (n + online_lanes - 1) / online_lanes 
 class OnlineBlock {
 public:
     std::vector<std::int32_t> child;     ///< node of each column, or theta_column, or vacant_column
-    std::vector<std::uint32_t> queue;    ///< examples not yet applied: example, number of positive columns, those columns
     float scale = 1.0f;                  ///< weights are this times what is stored (FOBOS)
     std::uint64_t n_updates = 0;         ///< examples applied
 
     explicit OnlineBlock(bool has_sums) : has_sums_(has_sums) {}
 
     int n_columns() const { return static_cast<int>(child.size()); }
+    /// Columns that learn: those of children, and theta.
+    int n_classifiers() const { return n_columns() - static_cast<int>(std::ranges::count(child, vacant_column)); }
     int stride() const { return stride_; }
     std::uint32_t n_rows() const { return n_rows_; }
     bool has_sums() const { return has_sums_; }
@@ -49,13 +50,12 @@ public:
     /// Memory of this block in bytes.
     std::size_t bytes() const {
         return sizeof *this + static_cast<std::size_t>(row_capacity_) * row_size() * sizeof(float) + slots_.size() * sizeof(Slot) +
-               child.capacity() * sizeof(std::int32_t) + queue.capacity() * sizeof(std::uint32_t);
+               child.capacity() * sizeof(std::int32_t);
     }
 
     /// What a row takes with its place in the index, without room to grow.
     double bytes_of_row() const {
-        const auto n_used = static_cast<int>(n_columns() - std::ranges::count(child, vacant_column));
-        return static_cast<double>(static_cast<std::size_t>(round_to_lanes(n_used)) * (has_sums_ ? 2 : 1) * sizeof(float) + 16);
+        return static_cast<double>(static_cast<std::size_t>(round_to_lanes(n_classifiers())) * (has_sums_ ? 2 : 1) * sizeof(float) + 16);
     }
 
     int theta() const {

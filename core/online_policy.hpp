@@ -1,4 +1,7 @@
 /// Where a new label goes: the policies of the online-plt paper (algorithm 8), its forerunner's, and our own.
+///
+/// A policy decides at one node at a time, by nothing but that node, its children and the example: so nodes can be
+/// visited in any order that keeps the order of examples at each of them.
 #pragma once
 
 #include <cmath>
@@ -6,8 +9,8 @@
 #include <functional>
 #include <limits>
 #include <span>
-#include <utility>
 
+#include "hashing.hpp"
 #include "online_tree.hpp"
 
 namespace ramify {
@@ -16,9 +19,9 @@ enum class Policy { none, best, random, fair, cpt, callable };
 
 struct PolicySettings {
     Policy policy = Policy::fair;
-    double alpha = 0.75;       ///< best, cpt: weight of balance against fit
-    double fair_share = 1.2;   ///< fair: how much heavier than the average of its siblings a child may be
-    std::uint64_t random_state = 0;  ///< random: state of the generator; part of a saved model
+    double alpha = 0.75;      ///< best, cpt: weight of balance against fit
+    double fair_share = 1.2;  ///< fair: how much heavier than the average of its siblings a child may be
+    std::uint64_t seed = 0;   ///< random
 };
 
 /// Node to extend, and whether to insert a node there first.
@@ -36,97 +39,72 @@ class TreePolicy {
 public:
     TreePolicy(const PolicySettings& settings, const GrowthSettings& growth) : settings_(settings), growth_(growth) {}
 
-    std::uint64_t random_state() const { return settings_.random_state; }
-    void set_random_state(std::uint64_t state) { settings_.random_state = state; }
     Policy kind() const { return settings_.policy; }
 
-    /// The node chosen for the last new label is used again for further new labels of the same example.
-    void begin_example() { selected_ = -1; }
+    /// Whether the descent ends here: at a leaf, at a node whose children are all leaves, or at one with room for more.
+    bool stops_at(const OnlineTree& tree, int v) const {
+        if (settings_.policy == Policy::cpt) return tree.is_leaf(v);
+        return tree.is_pre_leaf(v) || tree.n_children(v) < growth_.arity;
+    }
 
-    Extension select(const OnlineTree& tree, const ChildProbabilities& probabilities) {
-        if (settings_.policy == Policy::cpt) return {descend_to_leaf(tree, probabilities), true};
-        int v = selected_ < 0 ? descend(tree, probabilities) : selected_;
-        if (!tree.is_leaf(v) && tree.n_leaf_children(v) == 1)
-            for (std::int32_t c : tree.block(v)->child)
-                if (c >= 0 && tree.is_leaf(c)) {
-                    v = c;
-                    break;
-                }
-        selected_ = v;
-        return {v, tree.is_leaf(v) || tree.n_children(v) >= growth_.pre_leaf_arity};
+    /// The node to extend for a new label: `selected`, where the descent ended or where the example's last new label went,
+    /// or, if just one of its children is a leaf, that leaf.
+    int select(const OnlineTree& tree, int selected, std::uint64_t example, const ChildProbabilities& probabilities) const {
+        if (settings_.policy == Policy::cpt) {
+            while (!tree.is_leaf(selected)) selected = choose_child(tree, selected, example, probabilities);
+        } else if (!tree.is_leaf(selected) && tree.n_leaf_children(selected) == 1) {
+            for (std::int32_t c : tree.block(selected)->child)
+                if (c >= 0 && tree.is_leaf(c)) return c;
+        }
+        return selected;
+    }
+
+    /// Whether a node must be inserted before a leaf can be added.
+    bool inserts_at(const OnlineTree& tree, int v) const { return tree.is_leaf(v) || tree.n_children(v) >= growth_.pre_leaf_arity; }
+
+    /// The child to which the descent goes on.
+    int choose_child(const OnlineTree& tree, int v, std::uint64_t example, const ChildProbabilities& probabilities) const {
+        const auto& child = tree.block(v)->child;
+        double n_leaves = 0;  // of v as the example finds it
+        for (std::int32_t c : child)
+            if (c >= 0) n_leaves += tree.n_leaves(c);
+        if (settings_.policy == Policy::random) {
+            // Drawn from the example and the size of the subtree, so that it does not matter who draws first.
+            const std::uint64_t drawn = mix(mix(settings_.seed + example) + static_cast<std::uint64_t>(n_leaves));
+            auto left = static_cast<int>((drawn >> 32) * static_cast<std::uint64_t>(tree.n_children(v)) >> 32);
+            for (std::int32_t c : child)
+                if (c >= 0 && left-- == 0) return c;
+        }
+        const std::span<const float> p = probabilities(v);
+        const double average = n_leaves / tree.n_children(v);
+        double sum = 0, best = -std::numeric_limits<double>::infinity();
+        for (std::size_t k = 0; k < child.size(); ++k)
+            if (child[k] >= 0) sum += p[k];
+        int chosen = -1;
+        for (std::size_t k = 0; k < child.size(); ++k) {
+            const std::int32_t c = child[k];
+            if (c < 0 || (settings_.policy == Policy::fair && tree.n_leaves(c) > settings_.fair_share * average)) continue;
+            const double score = value(p[k], sum, tree.n_leaves(c), average);
+            if (!(score > best) && chosen >= 0) continue;
+            best = score;
+            chosen = c;
+        }
+        return chosen;  // the lightest child is never heavier than the average, so there is one
     }
 
 private:
-    int descend(const OnlineTree& tree, const ChildProbabilities& probabilities) {
-        int v = OnlineTree::root;
-        while (!tree.is_pre_leaf(v) && tree.n_children(v) >= growth_.arity) {
-            const auto& child = tree.block(v)->child;
-            if (settings_.policy == Policy::random) {
-                auto left = static_cast<int>(next_random() % static_cast<std::uint64_t>(tree.n_children(v)));
-                for (std::int32_t c : child)
-                    if (c >= 0 && left-- == 0) {
-                        v = c;
-                        break;
-                    }
-                continue;
-            }
-            const std::span<const float> p = probabilities(v);
-            const double average = static_cast<double>(tree.n_leaves(v)) / tree.n_children(v);
-            double best = -std::numeric_limits<double>::infinity();
-            int chosen = -1;
-            for (std::size_t k = 0; k < child.size(); ++k) {
-                const std::int32_t c = child[k];
-                if (c < 0) continue;
-                double score = p[k];
-                if (settings_.policy == Policy::best)
-                    score = (1 - settings_.alpha) * p[k] + settings_.alpha / tree.n_leaves(c) * std::log(average);
-                else if (tree.n_leaves(c) > settings_.fair_share * average)
-                    continue;
-                if (chosen < 0 || score > best) {  // the first one in any case: a score may be NaN
-                    best = score;
-                    chosen = c;
-                }
-            }
-            v = chosen;  // the lightest child is never heavier than the average, so there is one
+    double value(double p, double sum, double n_leaves, double average) const {
+        const double alpha = settings_.alpha;
+        switch (settings_.policy) {
+            case Policy::best: return (1 - alpha) * p + alpha / n_leaves * std::log(average);
+            // Of two children the better one is that of the sign of (1 - alpha) (p1 - p0) + alpha log2(n0 / n1).
+            case Policy::cpt: return (1 - alpha) * (sum > 0 ? p / sum : 0.5) - alpha * std::log2(n_leaves);
+            default: return p;
         }
-        return v;
-    }
-
-    /// The conditional probability tree's way: at each node to the side that fits and is light, down to a leaf.
-    int descend_to_leaf(const OnlineTree& tree, const ChildProbabilities& probabilities) const {
-        int v = OnlineTree::root;
-        while (!tree.is_leaf(v)) {
-            const std::span<const float> p = probabilities(v);
-            const auto& child = tree.block(v)->child;
-            double best = -std::numeric_limits<double>::infinity(), sum = 0;
-            for (std::size_t k = 0; k < child.size(); ++k)
-                if (child[k] >= 0) sum += p[k];
-            int chosen = -1;
-            for (std::size_t k = 0; k < child.size(); ++k) {
-                if (child[k] < 0) continue;
-                // For two children the larger score is the side of the sign of (1 - alpha) (p1 - p0) + alpha log2(n0 / n1).
-                const double fit = sum > 0 ? p[k] / sum : 0.5;
-                const double score = (1 - settings_.alpha) * fit - settings_.alpha * std::log2(static_cast<double>(tree.n_leaves(child[k])));
-                if (chosen < 0 || score > best) {  // the first one in any case: a score may be NaN
-                    best = score;
-                    chosen = child[k];
-                }
-            }
-            v = chosen;
-        }
-        return v;
-    }
-
-    std::uint64_t next_random() {
-        std::uint64_t z = (settings_.random_state += 0x9e3779b97f4a7c15ull);
-        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-        z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-        return z ^ (z >> 31);
     }
 
     PolicySettings settings_;
     GrowthSettings growth_;
-    int selected_ = -1;
 };
 
 }  // namespace ramify

@@ -1,7 +1,4 @@
 /// Searches in a label tree that is still learning: exact best-first, and the labels that the caller names.
-///
-/// With `is_current` all blocks are up to date, so that several threads may search at once; otherwise a block applies its
-/// queue when the search reaches it.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +24,7 @@ struct OnlineSearchScratch {
 
 class OnlineSearch {
 public:
-    OnlineSearch(OnlineLearner& learner, bool is_current) : learner_(learner), is_current_(is_current) {}
+    explicit OnlineSearch(const OnlineLearner& learner) : learner_(learner) {}
 
     /// The answer is scratch.found, best first.
     void search(std::span<const Entry> x, const SearchSettings& settings, OnlineSearchScratch& scratch) const {
@@ -109,7 +106,7 @@ public:
 
     /// P(any label), which is one as long as every example had one.
     float root_probability(std::span<const Entry> x, OnlineSearchScratch& scratch) const {
-        OnlineBlock* gate = learner_.tree().gate();
+        const OnlineBlock* gate = learner_.tree().gate();
         return gate ? probabilities(*gate, x, scratch)[0] : 1.0f;
     }
 
@@ -122,14 +119,12 @@ private:
         return s.node_threshold.empty() ? s.threshold : std::max(s.threshold, s.node_threshold[node]);
     }
 
-    std::span<const float> probabilities(OnlineBlock& block, std::span<const Entry> x, OnlineSearchScratch& scratch) const {
-        if (!is_current_) learner_.apply(block);
+    std::span<const float> probabilities(const OnlineBlock& block, std::span<const Entry> x, OnlineSearchScratch& scratch) const {
         ++scratch.n_scored_blocks;
         return learner_.probabilities(block, x, scratch.score);
     }
 
-    OnlineLearner& learner_;
-    bool is_current_;
+    const OnlineLearner& learner_;
 };
 
 }  // namespace ramify

@@ -28,11 +28,34 @@ struct OnlineArrays {
 };
 using OnlineArrayStorage = OnlineArrays<OwnedArray>;
 
-/// All blocks must be up to date.
+/// The tree with nodes numbered breadth first, as LabelTree numbers them.
+struct CanonicalTree {
+    std::vector<std::int32_t> node;  ///< the online tree's node of each number
+    std::vector<std::int32_t> parent, label;
+
+    explicit CanonicalTree(const OnlineTree& tree) {
+        node.push_back(OnlineTree::root);
+        parent.push_back(-1);
+        for (std::size_t i = 0; i < node.size(); ++i) {
+            label.push_back(tree.label(node[i]));
+            if (tree.is_leaf(node[i])) continue;
+            for (std::int32_t c : tree.block(node[i])->child)
+                if (c >= 0) {
+                    node.push_back(c);
+                    parent.push_back(static_cast<std::int32_t>(i));
+                }
+        }
+    }
+};
+
+/// Nodes are numbered breadth first: threads make them in any order.
 inline OnlineArrayStorage to_arrays(const OnlineTree& tree) {
     OnlineArrayStorage out;
-    out.parent.assign(tree.parents().begin(), tree.parents().end());
-    out.label.assign(tree.labels().begin(), tree.labels().end());
+    const CanonicalTree canonical(tree);
+    std::vector<std::int32_t> number(tree.n_nodes());
+    for (std::size_t i = 0; i < canonical.node.size(); ++i) number[canonical.node[i]] = static_cast<std::int32_t>(i);
+    out.parent = canonical.parent;
+    out.label = canonical.label;
     auto add = [&](const OnlineBlock* block, std::int32_t node) {
         if (!block) return;
         std::vector<int> columns;
@@ -43,7 +66,7 @@ inline OnlineArrayStorage to_arrays(const OnlineTree& tree) {
         out.block_rows.push_back(block->n_rows());
         out.block_updates.push_back(static_cast<std::int64_t>(block->n_updates));
         out.block_scale.push_back(block->scale);
-        for (int c : columns) out.column_child.push_back(block->child[c]);
+        for (int c : columns) out.column_child.push_back(block->child[c] >= 0 ? number[block->child[c]] : block->child[c]);
         const std::vector<std::uint32_t> features = block->features();
         out.feature.insert(out.feature.end(), features.begin(), features.end());
         for (std::uint32_t r = 0; r < block->n_rows(); ++r) {
@@ -53,7 +76,7 @@ inline OnlineArrayStorage to_arrays(const OnlineTree& tree) {
                 for (int c : columns) out.sum.push_back(w[block->stride() + c]);
         }
     };
-    for (int v = 0; v < tree.n_nodes(); ++v) add(tree.block(v), v);
+    for (std::int32_t v : canonical.node) add(tree.block(v), number[v]);
     add(tree.gate(), -1);
     return out;
 }
@@ -109,26 +132,6 @@ inline void from_arrays(const OnlineArrays<ArrayView>& in, std::int64_t n_labels
     check(column == in.column_child.size() && feature == in.feature.size() && weight == in.weight.size(), "something is left over");
     tree.restore({in.parent.begin(), in.parent.end()}, {in.label.begin(), in.label.end()}, std::move(blocks), std::move(gate));
 }
-
-/// The tree with nodes numbered breadth first, as LabelTree numbers them.
-struct CanonicalTree {
-    std::vector<std::int32_t> node;  ///< the online tree's node of each number
-    std::vector<std::int32_t> parent, label;
-
-    explicit CanonicalTree(const OnlineTree& tree) {
-        node.push_back(OnlineTree::root);
-        parent.push_back(-1);
-        for (std::size_t i = 0; i < node.size(); ++i) {
-            label.push_back(tree.label(node[i]));
-            if (tree.is_leaf(node[i])) continue;
-            for (std::int32_t c : tree.block(node[i])->child)
-                if (c >= 0) {
-                    node.push_back(c);
-                    parent.push_back(static_cast<std::int32_t>(i));
-                }
-        }
-    }
-};
 
 /// Panels of one block: its children in order, small weights dropped, the rest as bytes. `bias` becomes feature number n_features.
 inline void freeze_block(const OnlineBlock& block, std::int64_t number, std::int64_t n_features, float prune, BlockStorage& out, std::int64_t n_all_features) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -39,8 +40,9 @@ public:
 
     // --- shape ------------------------------------------------------------------------------------------------------
 
-    int n_nodes() const { return static_cast<int>(parent_.size()); }
+    int n_nodes() const { return n_nodes_; }
     bool has_labels() const { return n_leaves_[root] > 0; }
+    bool may_have_empty_rows() const { return may_have_empty_rows_; }
     bool is_leaf(int v) const { return label_[v] >= 0; }
     std::int32_t label(int v) const { return label_[v]; }
     std::int32_t parent(int v) const { return parent_[v]; }
@@ -54,9 +56,6 @@ public:
     std::int64_t label_bound() const { return std::ssize(leaf_of_); }
     OnlineBlock* block(int v) const { return block_[v].get(); }
     OnlineBlock* gate() const { return gate_.get(); }
-    std::span<const std::int32_t> parents() const { return parent_; }
-    std::span<const std::int32_t> labels() const { return label_; }
-    std::span<const std::int32_t> columns() const { return column_; }
 
     /// Memory of the tree and its blocks, in bytes.
     std::size_t bytes() const {
@@ -66,7 +65,20 @@ public:
         return total + (gate_ ? gate_->bytes() : 0);
     }
 
-    // --- growth; every block concerned must have applied its queue ----------------------------------------------------
+    // --- growth; several threads may extend subtrees that have no node in common, once there is room ------------------
+
+    /// Room for so many more nodes, and for labels below the bound, so that adding them moves nothing.
+    void reserve_nodes(std::size_t n_more) {
+        const std::size_t needed = static_cast<std::size_t>(n_nodes_) + n_more;
+        if (needed > parent_.size()) resize_nodes(std::max(needed, parent_.size() * 3 / 2));
+    }
+    std::size_t capacity() const { return parent_.size(); }
+    void reserve_labels(std::int64_t bound) {
+        if (bound > std::ssize(leaf_of_)) leaf_of_.resize(std::max<std::size_t>(bound, leaf_of_.size() * 3 / 2), -1);
+    }
+
+    /// A node's count of labels, to which whoever sends new labels there adds them.
+    void add_leaves(int v, int n) { n_leaves_[v] += n; }
 
     /// The first label of all: the root is its leaf.
     void label_root(std::int32_t label) {
@@ -75,25 +87,29 @@ public:
         n_leaves_[root] = 1;
     }
 
-    /// Algorithm 5: a new node between v and its children; of a leaf, a new leaf below v that takes its label.
-    void insert_node(int v) {
+    /// Algorithm 5: a new node between v and its children; of a leaf, a new leaf below v that takes its label. Returns it.
+    int insert_node(int v) {
         const int theta = theta_of(v);
         OnlineBlock& old = *block_[v];
         const int inserted = new_node(v, label_[v]);
-        n_leaves_[inserted] = n_leaves_[v];
+        n_leaves_[inserted] = 1;
         if (is_leaf(v)) {
             set_leaf(label_[v], inserted);
             label_[v] = -1;
             column_[inserted] = old.add_copy(theta, 1.0f, inserted);
             n_children_[v] = n_leaf_children_[v] = 1;
-            if (parent_[v] >= 0) --n_leaf_children_[parent_[v]];
+            if (parent_[v] >= 0) std::atomic_ref(n_leaf_children_[parent_[v]]).fetch_sub(1);  // v's siblings may be at it, too
             if (growth_.theta == GrowthSettings::Theta::leaves || growth_.theta == GrowthSettings::Theta::everywhere)
                 block_[inserted] = std::make_unique<OnlineBlock>(old.with_column(theta, theta_column));
         } else {
             auto fresh = std::make_unique<OnlineBlock>(old.with_column(theta, theta_column));
             column_[inserted] = fresh->add_copy(0, 1.0f, inserted);
-            for (std::int32_t c : old.child)
-                if (c >= 0) parent_[c] = inserted;
+            n_leaves_[inserted] = 0;
+            for (std::int32_t c : old.child) {
+                if (c < 0) continue;
+                parent_[c] = inserted;
+                n_leaves_[inserted] += n_leaves_[c];
+            }
             n_children_[inserted] = n_children_[v];
             n_leaf_children_[inserted] = n_leaf_children_[v];
             n_children_[v] = 1;
@@ -101,9 +117,10 @@ public:
             block_[inserted] = std::move(block_[v]);
             block_[v] = std::move(fresh);
         }
+        return inserted;
     }
 
-    /// Algorithm 6: a new leaf below v.
+    /// Algorithm 6: a new leaf below v. It is not counted at v and above.
     int add_leaf(std::int32_t label, int v) {
         const int theta = theta_of(v);
         const int leaf = new_node(v, label);
@@ -111,7 +128,7 @@ public:
         column_[leaf] = block_[v]->add_copy(theta, -1.0f, leaf);
         ++n_children_[v];
         ++n_leaf_children_[v];
-        for (int a = leaf; a >= 0; a = parent_[a]) ++n_leaves_[a];
+        n_leaves_[leaf] = 1;
         if (wants_theta(leaf)) {
             block_[leaf] = empty_block();
             block_[leaf]->add_column(theta_column);
@@ -135,6 +152,7 @@ public:
         parent_.assign(tree.parent.begin(), tree.parent.end());
         label_.assign(tree.label.begin(), tree.label.end());
         rebuild_shape();
+        block_.resize(n_nodes());
         for (int v = 0; v < n_nodes(); ++v) {
             if (is_leaf(v) && !wants_theta(v) && !(v == root && is_gate_pending())) continue;
             block_[v] = empty_block();
@@ -207,23 +225,30 @@ private:
     }
 
     int new_node(std::int32_t parent, std::int32_t label) {
-        parent_.push_back(parent);
-        label_.push_back(label);
-        column_.push_back(-1);
-        n_leaves_.push_back(0);
-        n_children_.push_back(0);
-        n_leaf_children_.push_back(0);
-        block_.emplace_back();
-        return n_nodes() - 1;
+        const int node = std::atomic_ref(n_nodes_).fetch_add(1);
+        if (static_cast<std::size_t>(node) >= parent_.size()) resize_nodes(static_cast<std::size_t>(node) + 1);  // never among several threads
+        parent_[node] = parent;
+        label_[node] = label;
+        return node;
+    }
+
+    void resize_nodes(std::size_t size) {
+        parent_.resize(size, -1);
+        label_.resize(size, -1);
+        column_.resize(size, -1);
+        n_leaves_.resize(size, 0);
+        n_children_.resize(size, 0);
+        n_leaf_children_.resize(size, 0);
+        block_.resize(size);
     }
 
     void set_leaf(std::int32_t label, std::int32_t node) {
-        if (label >= std::ssize(leaf_of_)) leaf_of_.resize(std::max<std::size_t>(label + 1, leaf_of_.size() * 3 / 2), -1);
+        reserve_labels(static_cast<std::int64_t>(label) + 1);
         leaf_of_[label] = node;
     }
 
     void rebuild_shape() {
-        const int n = n_nodes();
+        const int n = n_nodes_ = static_cast<int>(parent_.size());
         if (n == 0 || static_cast<int>(label_.size()) != n || parent_[root] != -1) throw std::invalid_argument("online model: its tree has no root");
         column_.assign(n, -1);
         n_leaves_.assign(n, 0);
@@ -261,6 +286,8 @@ private:
 
     GrowthSettings growth_;
     bool has_sums_, may_have_empty_rows_;
+    // Per node, with room for more than there are.
+    int n_nodes_ = 0;
     std::vector<std::int32_t> parent_, label_, column_, n_leaves_, n_children_, n_leaf_children_, leaf_of_;
     std::vector<std::unique_ptr<OnlineBlock>> block_;
     std::unique_ptr<OnlineBlock> gate_;

@@ -152,3 +152,23 @@ def test_a_fair_tree_is_shallow_where_the_best_greedy_one_is_deep():
     best = OnlinePLTClassifier(policy="best", alpha=0.1, b_max=8).partial_fit(X, y).tree_
     assert fair.height <= 4 * np.log(3000) / np.log(4)
     assert best.height > 4 * fair.height
+
+
+@pytest.mark.parametrize("policy", ["fair", "best", "random", "cpt"])
+def test_saved_arrays_are_the_same_for_any_number_of_threads(policy):
+    X, Y = stream(5, n_rows=400, n_labels=90)
+    states = [
+        OnlinePLTClassifier(**POLICIES[policy], n_jobs=n_jobs, random_state=0).partial_fit(X, Y).learner_.state(n_jobs)
+        for n_jobs in (1, 2, 4)
+    ]
+    for other in states[1:]:
+        for name, array in states[0].items():
+            assert array.tobytes() == other[name].tobytes(), name
+
+
+def test_the_root_learns_whether_a_row_has_the_only_label():
+    X = np.array([[1.0, 0.0], [0.0, 1.0]] * 20)
+    clf = OnlinePLTClassifier().partial_fit(X, [["a"], []] * 20)
+    with_label, without = clf.predict_proba(X[:2], labels=["a"]).toarray().ravel()
+    assert with_label > 0.8
+    assert without < 0.2
