@@ -101,7 +101,7 @@ public:
             OnlineSearchScratch& s = row_scratch_;
             s.x.clear();
             learner_.prepare(indices, values, s.x);
-            OnlineSearch(learner_).search(s.x, settings, s);
+            up_to_date(n_threads).search(s.x, settings, s);
             for (const Found& f : s.found) out_label.push_back(f.label);
             out_indptr.push_back(std::ssize(out_label));
         });
@@ -157,14 +157,13 @@ public:
         std::vector<float> probabilities;
         {
             const Locked locked(*this);
-            learner_.apply_all(1);
             OnlineSearchScratch& s = row_scratch_;
             s.x.clear();
             learner_.prepare(view(indices), view(values), s.x);
             SearchSettings settings;
             settings.top_k = std::max<std::int64_t>(top_k, 0);
             settings.threshold = threshold;
-            OnlineSearch(learner_).search(s.x, settings, s);
+            up_to_date(1).search(s.x, settings, s);
             for (const Found& f : s.found) {
                 labels.push_back(f.label);
                 probabilities.push_back(f.probability);
@@ -206,7 +205,7 @@ public:
         for (std::size_t i = 0; i < canonical.node.size(); ++i) number[canonical.node[i]] = static_cast<std::int32_t>(i);
         std::vector<std::int32_t> path;
         for (std::int32_t v = leaf; v >= 0; v = tree.parent(v)) path.insert(path.begin(), v);
-        const OnlineSearch search(learner_);
+        const OnlineSearch search = up_to_date(1);
         for (std::int32_t v : path) {
             OnlineBlock* block = v == OnlineTree::root ? tree.gate() : tree.block(tree.parent(v));
             if (!block) continue;  // every example had a label: the root is certain
@@ -406,6 +405,12 @@ private:
         if (is_asking_) throw nb::value_error("a policy was asked where a label goes: until it answers it may only look at the model, not learn, save or freeze it");
     }
 
+    /// Searches in what all examples so far have taught.
+    OnlineSearch up_to_date(int n_threads) {
+        learner_.apply_all(n_threads);
+        return OnlineSearch(learner_);
+    }
+
     int checked(int node) const {
         if (node < 0 || node >= learner_.tree().n_nodes()) throw nb::index_error("the tree has no such node");
         return node;
@@ -481,8 +486,7 @@ private:
         constexpr std::int64_t chunk = 64;
         const std::int64_t n = X.n_rows();
         const auto n_chunks = static_cast<std::size_t>((n + chunk - 1) / chunk);
-        learner_.apply_all(n_threads);
-        const OnlineSearch search(learner_);
+        const OnlineSearch search = up_to_date(n_threads);
         answers.resize(n_chunks);
         std::vector<OnlineSearchScratch> scratch(usable_threads(n_threads, n_chunks));
         parallel_for(n_chunks, n_threads, [&](std::size_t task, int worker) {

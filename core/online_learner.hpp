@@ -58,6 +58,7 @@ public:
     /// One example. Labels are distinct and not negative. `own` decides for new labels if the policy is a callable.
     void learn(std::span<const std::int32_t> indices, std::span<const float> values, std::span<const std::int32_t> labels, float weight, int n_threads,
                const OwnPolicy& own = {}) {
+        if (wave_.is_under_way()) apply_all(n_threads);
         if (policy_.kind() == Policy::callable) extend(labels, n_threads, own);
         const std::size_t before = buffer_.entries.size();
         prepare(indices, values, buffer_.entries);
@@ -76,14 +77,9 @@ public:
 
     /// Learns what waits in the buffer.
     void apply_all(int n_threads) {
-        if (is_broken_) throw std::runtime_error("this model ran out of memory while it was learning and is not sound any more: load the last one saved");
+        if (wave_.is_broken()) throw std::runtime_error("this model ran out of memory while it was learning and is not sound any more: load the last one saved");
         if (buffer_.size() == 0) return;
-        try {
-            n_updates += wave_.run(buffer_, n_threads);
-        } catch (...) {
-            is_broken_ = true;
-            throw;
-        }
+        n_updates += wave_.run(buffer_, n_threads);
         buffer_.clear();
     }
 
@@ -155,7 +151,6 @@ private:
     OnlineTree tree_;
     ExampleBuffer buffer_;
     OnlineWave wave_;
-    bool is_broken_ = false;
 };
 
 }  // namespace ramify

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -47,28 +48,38 @@ class OnlineWave {
 public:
     OnlineWave(OnlineTree& tree, const TreePolicy& policy, const BlockLearner& learner) : tree_(tree), policy_(policy), learner_(learner) {}
 
-    /// Learns all examples of the buffer; returns the number of single classifiers' updates. Cannot be interrupted half-way.
+    /// Learns all examples of the buffer; returns the number of single classifiers' updates. An interrupt may end it between
+    /// two nodes: then it is to be run again, with the same buffer, and goes on where it stopped.
     std::uint64_t run(const ExampleBuffer& buffer, int n_threads) {
-        buffer_ = &buffer;
-        start_at_root();
-        gate_begin_ = tree_.gate() ? 0 : buffer.size();
+        if (!is_under_way_) {
+            buffer_ = &buffer;
+            start_at_root();
+            gate_begin_ = tree_.gate() ? 0 : buffer.size();
+            frontier_.assign(1, OnlineTree::root);
+            n_updates_ = 0;
+            is_under_way_ = true;
+        }
         std::vector<Worker> workers(usable_threads(n_threads));
-        frontier_.assign(1, OnlineTree::root);
         while (!frontier_.empty()) {
-            Watch deaf(Watch::never_polls);
             parallel_for(frontier_.size(), n_threads, [&](std::size_t task, int worker) {
                 if (frontier_[task] == gate)
                     learn_gate(workers[worker]);
                 else
                     visit(frontier_[task], workers[worker]);
-            }, &deaf);
+            });
             next_frontier();
         }
         for (std::int32_t label : new_labels_) on_the_way_[label] = -1;
-        std::uint64_t n_updates = 0;
-        for (const Worker& worker : workers) n_updates += worker.n_updates;
-        return n_updates;
+        for (std::int32_t label : known_labels_) path_at_[label] = -1;
+        is_under_way_ = false;
+        for (const Worker& worker : workers) n_updates_ += worker.n_updates;
+        return n_updates_;
     }
+
+    /// Whether it was interrupted and has to go on before anything else.
+    bool is_under_way() const { return is_under_way_; }
+    /// Whether a node failed half-way, for lack of memory: nothing can mend that.
+    bool is_broken() const { return is_broken_; }
 
 private:
     static constexpr std::int32_t gate = -1;
@@ -87,8 +98,13 @@ private:
         std::int32_t largest = -1;
         for (std::int32_t label : buffer_->labels) largest = std::max(largest, label);
         tree_.reserve_labels(largest + 1);
-        if (std::ssize(on_the_way_) <= largest) on_the_way_.resize(std::max<std::size_t>(largest + 1, on_the_way_.size() * 3 / 2), -1);
+        if (std::ssize(on_the_way_) <= largest) {
+            on_the_way_.resize(std::max<std::size_t>(largest + 1, on_the_way_.size() * 3 / 2), -1);
+            path_at_.resize(on_the_way_.size(), -1);
+        }
         new_labels_.clear();
+        known_labels_.clear();
+        paths_.clear();
         if (lists_.empty()) lists_.resize(1);
         std::vector<std::uint32_t>& list = lists_[OnlineTree::root];
         for (std::size_t e = 0; e < buffer_->size(); ++e) {
@@ -99,6 +115,11 @@ private:
                 if (is_new) {
                     on_the_way_[label] = OnlineTree::root;
                     new_labels_.push_back(label);
+                } else if (tree_.leaf(label) >= 0 && path_at_[label] < 0) {
+                    known_labels_.push_back(label);
+                    paths_.push_back(-1);
+                    for (std::int32_t a = tree_.leaf(label); a != OnlineTree::root; a = tree_.parent(a)) paths_.push_back(a);
+                    path_at_[label] = std::ssize(paths_) - 1;
                 }
                 list.push_back(static_cast<std::uint32_t>(label) | (is_new ? to_be_placed : 0));
             }
@@ -129,6 +150,15 @@ private:
 
     /// A node learns its list: places new labels, or sends them on, and updates its children's classifiers.
     void visit(std::int32_t v, Worker& w) {
+        try {
+            learn_list(v, w);
+        } catch (...) {
+            is_broken_ = true;
+            throw;
+        }
+    }
+
+    void learn_list(std::int32_t v, Worker& w) {
         std::vector<std::uint32_t> list;
         list.swap(lists_[v]);
         if (!tree_.block(v)) return;  // a leaf that is not extended any more
@@ -190,10 +220,13 @@ private:
     }
 
     /// The child of v on the way to a label's leaf, or to where a new label has come so far.
-    std::int32_t child_towards(std::int32_t v, std::int32_t label) const {
-        std::int32_t at = tree_.leaf(label);
+    std::int32_t child_towards(std::int32_t v, std::int32_t label) {
+        std::int64_t& path = path_at_[label];
+        if (path >= 0 && paths_[path] == v) --path;
+        std::int32_t at = path >= 0 ? paths_[path] : -1;
+        if (at < 0) at = tree_.leaf(label);
         if (at < 0) at = on_the_way_[label];
-        while (tree_.parent(at) != v) at = tree_.parent(at);
+        while (tree_.parent(at) != v) at = tree_.parent(at);  // a node may have been inserted since
         return at;
     }
 
@@ -249,23 +282,30 @@ private:
         OnlineBlock& block = *tree_.gate();
         OnlineScratch& s = w.learning;
         s.sign.assign(online_lanes, 0.0f);
-        for (std::size_t e = gate_begin_; e < buffer_->size(); ++e) {
+        for (; gate_begin_ < buffer_->size(); ++gate_begin_) {
+            const std::size_t e = gate_begin_;
             s.sign[0] = buffer_->labels_of(e).empty() ? -1.0f : 1.0f;
             BlockLearner::look_up(block, buffer_->row(e), s.row[0]);
             learner_.update(block, buffer_->row(e), s.row[0], buffer_->weight[e], s);
+            ++w.n_updates;
         }
-        w.n_updates += buffer_->size() - gate_begin_;
     }
 
     OnlineTree& tree_;
     const TreePolicy& policy_;
     const BlockLearner& learner_;
     const ExampleBuffer* buffer_ = nullptr;
+    bool is_under_way_ = false;
+    std::atomic<bool> is_broken_{false};
+    std::uint64_t n_updates_ = 0;
     std::size_t gate_begin_ = 0;                     ///< the first example that the root's own classifier learns
     std::vector<std::vector<std::uint32_t>> lists_;  ///< per node; empty between waves
     std::vector<std::uint8_t> is_inserted_;          ///< per node: put above children whose lists may hold examples already
     std::vector<std::int32_t> on_the_way_;           ///< per label without a leaf: the node that it has come to; else -1
-    std::vector<std::int32_t> new_labels_, frontier_;
+    // The way to each known label as it was before the wave: from its leaf up, after a -1; and how far the label has come.
+    std::vector<std::int32_t> paths_;
+    std::vector<std::int64_t> path_at_;  ///< per label; -1 for those that the wave does not have
+    std::vector<std::int32_t> new_labels_, known_labels_, frontier_;
 };
 
 }  // namespace ramify

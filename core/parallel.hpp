@@ -21,17 +21,13 @@ inline void (*poll_interrupt)() = nullptr;
 class Watch {
 public:
     Watch() : caller_(std::this_thread::get_id()), last_poll_(clock::now()) {}
-    /// For work that must not end half-way.
-    struct NeverPolls {};
-    static constexpr NeverPolls never_polls{};
-    explicit Watch(NeverPolls) : Watch() { polls_ = false; }
 
     void stop() { is_stopped_ = true; }
 
     /// Whether to give up. On the calling thread it throws what the poll throws.
     bool should_stop() {
         if (is_stopped_.load(std::memory_order_relaxed)) return true;
-        if (polls_ && poll_interrupt && std::this_thread::get_id() == caller_ && clock::now() - last_poll_ > interval) {
+        if (poll_interrupt && std::this_thread::get_id() == caller_ && clock::now() - last_poll_ > interval) {
             last_poll_ = clock::now();
             poll_interrupt();
         }
@@ -42,7 +38,6 @@ public:
 
 private:
     using clock = std::chrono::steady_clock;
-    bool polls_ = true;
     std::atomic<bool> is_stopped_{false};
     const std::thread::id caller_;
     clock::time_point last_poll_;
