@@ -1,0 +1,55 @@
+"""The online-plt paper's figure 2 from the JSON lines of online.py: progressive entropy reduction on few-shot classes.
+
+python benchmarks/online_figure.py benchmarks/work/online.jsonl figure-2.png
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+import online_tables
+
+
+def draw(results: Path, target: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    rows = [row for row in online_tables.read(results) if "curve" in row and row["seed"] == 0 and not row["parameters"]]
+    sets = list(dict.fromkeys(row["set"] for row in rows))
+    if not sets:
+        raise SystemExit(f"error: {results} holds no progressive run\nhint: python benchmarks/online.py few-shot first")
+    figure, axes = pyplot.subplots(1, len(sets), figsize=(5 * len(sets), 4), squeeze=False, layout="constrained")
+    for name, axis in zip(sets, axes[0], strict=True):
+        own = [row for row in rows if row["set"] == name]
+        # the constant predictor is the same for all; ramify's runs carry it
+        base = next((row for row in own if "constant" in row), None)
+        if base is None:
+            raise SystemExit(f"error: no run of ramify on {name}, whose constant predictor the others are measured by")
+        at = np.array(base["curve"])[:, 0]
+        for row in own:
+            examples, accuracy = np.array(row["curve"]).T
+            constant = np.interp(examples, at, base["constant"])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                reduction = np.log2(accuracy) - np.log2(constant)
+            shown = np.isfinite(reduction)
+            axis.plot(examples[shown], reduction[shown], label=f"{row['system']} {row['setting']}")
+        axis.set(title=name, xlabel="examples", ylabel="entropy reduction (bits)")
+        axis.legend(fontsize="x-small")
+    figure.savefig(target, dpi=100)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("target", type=Path)
+    arguments = parser.parse_args()
+    draw(arguments.results, arguments.target)
+
+
+if __name__ == "__main__":
+    main()
