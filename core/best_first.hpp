@@ -13,8 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "label_tree.hpp"
-
 namespace ramify {
 
 struct Found {
@@ -49,15 +47,15 @@ public:
     /// What is less probable than this need not be reached.
     float cutoff(const SearchSettings& settings) const { return is_full(settings) ? found.front().probability : 0.0f; }
 
-    /// A node has this probability: a leaf may enter the answer, an inner node may be opened later.
-    void reach(const TreeView& tree, const SearchSettings& settings, float p, std::int32_t node) {
+    /// A node has this probability: a leaf may enter the answer by its label, an inner node (label -1) may be opened later.
+    void reach(const SearchSettings& settings, float p, std::int32_t node, std::int32_t label) {
         if (is_beaten(p, settings) || !settings.admits(p, node)) return;
-        if (!tree.is_leaf(node)) {
+        if (label < 0) {
             open_.emplace_back(p, node);
             std::ranges::push_heap(open_, is_worse);
             return;
         }
-        const Found f{p, tree.label[node]};
+        const Found f{p, label};
         if (is_full(settings)) {
             if (!(f < found.front())) return;
             std::pop_heap(found.begin(), found.end());

@@ -102,7 +102,7 @@ public:
             s.x.clear();
             learner_.prepare(indices, values, s.x);
             up_to_date(n_threads).search(s.x, settings, s);
-            for (const Found& f : s.found) out_label.push_back(f.label);
+            for (const Found& f : s.best.found) out_label.push_back(f.label);
             out_indptr.push_back(std::ssize(out_label));
         });
         return nb::make_tuple(to_numpy(std::move(out_indptr)), to_numpy(std::move(out_label)));
@@ -136,9 +136,9 @@ public:
             std::vector<std::vector<Found>> answers;
             for_rows(X, n_threads, answers, [&](const OnlineSearch& search, std::int64_t i, OnlineSearchScratch& s, std::vector<Found>& answer) {
                 search.search(s.x, settings, s);
-                std::ranges::sort(s.found, {}, &Found::label);
-                answer.insert(answer.end(), s.found.begin(), s.found.end());
-                out_indptr[i + 1] = static_cast<std::int64_t>(s.found.size());
+                std::ranges::sort(s.best.found, {}, &Found::label);
+                answer.insert(answer.end(), s.best.found.begin(), s.best.found.end());
+                out_indptr[i + 1] = static_cast<std::int64_t>(s.best.found.size());
             }, n_blocks);
             for (std::int64_t i = 0; i < n; ++i) out_indptr[i + 1] += out_indptr[i];
             for (const auto& answer : answers)
@@ -164,7 +164,7 @@ public:
             settings.top_k = std::max<std::int64_t>(top_k, 0);
             settings.threshold = threshold;
             up_to_date(1).search(s.x, settings, s);
-            for (const Found& f : s.found) {
+            for (const Found& f : s.best.found) {
                 labels.push_back(f.label);
                 probabilities.push_back(f.probability);
             }

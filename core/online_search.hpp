@@ -8,14 +8,15 @@
 #include <vector>
 
 #include "online_learner.hpp"
-#include "tree_search.hpp"
+#include "best_first.hpp"
 
 namespace ramify {
 
 struct OnlineSearchScratch {
     OnlineScratch score;
     std::vector<Entry> x;
-    std::vector<std::pair<float, std::int32_t>> open;
+    BestFirst best;
+    std::vector<std::pair<float, std::int32_t>> open;  ///< for named labels
     std::vector<Found> found;
     std::vector<std::uint8_t> is_marked;  ///< per node, for named labels
     std::vector<std::int32_t> marked;
@@ -26,45 +27,22 @@ class OnlineSearch {
 public:
     explicit OnlineSearch(const OnlineLearner& learner) : learner_(learner) {}
 
-    /// The answer is scratch.found, best first.
+    /// The answer is scratch.best.found, best first.
     void search(std::span<const Entry> x, const SearchSettings& settings, OnlineSearchScratch& scratch) const {
         const OnlineTree& tree = learner_.tree();
-        auto& open = scratch.open;    // a heap, the most probable on top; ties by the lower node
-        auto& found = scratch.found;  // a heap, the worst answer on top
-        auto worse = [](const auto& a, const auto& b) { return a.first != b.first ? a.first < b.first : a.second > b.second; };
-        const auto k = static_cast<std::size_t>(settings.top_k);
-        open.clear();
-        found.clear();
-        if (k == 0 || !tree.has_labels()) return;
-        auto is_full = [&] { return found.size() >= k; };
-        auto reach = [&](float p, std::int32_t node) {
-            if (!(p > 0.0f) || !(p >= lowest(settings, node))) return;  // so that NaN is no way in
-            if (tree.is_leaf(node)) {
-                const Found f{p, tree.label(node)};
-                if (is_full()) {
-                    if (!(f < found.front())) return;
-                    std::pop_heap(found.begin(), found.end());
-                    found.pop_back();
-                }
-                found.push_back(f);
-                std::push_heap(found.begin(), found.end());
-            } else if (!is_full() || p >= found.front().probability) {
-                open.emplace_back(p, node);
-                std::ranges::push_heap(open, worse);
-            }
-        };
-        reach(root_probability(x, scratch), OnlineTree::root);
-        while (!open.empty()) {
-            const auto [p, node] = open.front();
-            if (is_full() && p < found.front().probability) break;
-            std::ranges::pop_heap(open, worse);
-            open.pop_back();
+        BestFirst& best = scratch.best;
+        best.clear();
+        if (settings.top_k <= 0 || !tree.has_labels()) return;
+        best.reach(settings, root_probability(x, scratch), OnlineTree::root, tree.label(OnlineTree::root));
+        float p;
+        std::int32_t node;
+        while (best.next(settings, p, node)) {
             const std::span<const float> conditional = conditionals(node, x, scratch);
             const auto& child = tree.block(node)->child;
             for (std::size_t c = 0; c < child.size(); ++c)
-                if (child[c] >= 0) reach(p * conditional[c], child[c]);
+                if (child[c] >= 0) best.reach(settings, p * conditional[c], child[c], tree.label(child[c]));
         }
-        std::sort(found.begin(), found.end());
+        best.finish();
     }
 
     /// Probabilities of the named labels into `out`; a label that the tree does not have has probability 0.
@@ -115,10 +93,6 @@ public:
     }
 
 private:
-    static float lowest(const SearchSettings& s, std::int32_t node) {
-        return s.node_threshold.empty() ? s.threshold : std::max(s.threshold, s.node_threshold[node]);
-    }
-
     std::span<const float> probabilities(const OnlineBlock& block, std::span<const Entry> x, OnlineSearchScratch& scratch) const {
         ++scratch.n_scored_blocks;
         return learner_.probabilities(block, x, scratch.score);

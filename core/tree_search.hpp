@@ -131,7 +131,7 @@ struct LabelTreeModel {
         for (std::size_t i = 0; i < n; ++i) {
             batch.search[i].clear();
             if (settings.top_k <= 0) continue;
-            batch.search[i].reach(tree, settings, root_probability(batch.row(i), scratch), 0);
+            batch.search[i].reach(settings, root_probability(batch.row(i), scratch), 0, tree.label[0]);
             advance(static_cast<std::int32_t>(i));
         }
         while (!next.empty()) {
@@ -207,7 +207,7 @@ private:
         for (std::size_t c = 0; c < scratch.score.child.size(); ++c) {
             const float child_p = p * scratch.score.score[c];
             if (child_p < cutoff) continue;  // most children end here
-            search.reach(tree, settings, child_p, first + scratch.score.child[c]);
+            search.reach(settings, child_p, first + scratch.score.child[c], tree.label[first + scratch.score.child[c]]);
             cutoff = search.cutoff(settings);
         }
     }
@@ -215,7 +215,7 @@ private:
     void best_first(std::span<const Entry> x, const SearchSettings& settings, SearchScratch& scratch) const {
         BestFirst& search = scratch.best;
         search.clear();
-        search.reach(tree, settings, root_probability(x, scratch), 0);
+        search.reach(settings, root_probability(x, scratch), 0, tree.label[0]);
         float p;
         for (std::int32_t node; next_block(search, settings, p, node);) open_node(node, p, x, settings, search, scratch);
         search.finish();
