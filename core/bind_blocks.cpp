@@ -160,7 +160,7 @@ public:
         std::vector<std::int64_t> out_indptr(n + 1, 0);
         std::vector<std::int32_t> out_label;
         std::vector<float> out_probability;
-        std::int64_t n_blocks = 0;
+        std::int64_t n_products = 0;
         {
             nb::gil_scoped_release release;
             const int threads = usable_threads(n_threads, static_cast<std::size_t>(n));
@@ -206,9 +206,9 @@ public:
                 }
                 std::vector<Found>().swap(answer);
             }
-            for (const SearchScratch& s : scratch) n_blocks += s.n_scored_blocks;
+            for (const SearchScratch& s : scratch) n_products += s.n_inner_products;
         }
-        return nb::make_tuple(to_numpy(std::move(out_indptr)), to_numpy(std::move(out_label)), to_numpy(std::move(out_probability)), n_blocks);
+        return nb::make_tuple(to_numpy(std::move(out_indptr)), to_numpy(std::move(out_label)), to_numpy(std::move(out_probability)), n_products);
     }
 
     /// One row, answered best first, with as little ado as possible.
@@ -391,7 +391,7 @@ void bind_blocks(nb::module_& m) {
                       const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>&, float, float, bool>(),
              "blocks"_a, "parent"_a, "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a, "features"_a, "link"_a, "link_low"_a, "link_step"_a, "one_of"_a)
         .def("search", &BoundModel::search, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a, "node_threshold"_a.none(), "beam"_a,
-             "n_threads"_a, "CSR parts of the answer, rows sorted by label, and the number of blocks scored.")
+             "n_threads"_a, "CSR parts of the answer, rows sorted by label, and the number of inner products taken.")
         .def("search_row", &BoundModel::search_row, "indices"_a, "values"_a, "top_k"_a, "threshold"_a, "One row: labels and their probabilities, best first.")
         .def("named", &BoundModel::named, "indptr"_a, "indices"_a, "data"_a, "label_indptr"_a, "labels"_a, "n_threads"_a,
              "Probabilities of the labels named for each row.")

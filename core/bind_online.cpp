@@ -125,7 +125,7 @@ public:
         std::vector<std::int64_t> out_indptr(n + 1, 0);
         std::vector<std::int32_t> out_label;
         std::vector<float> out_probability;
-        std::int64_t n_blocks = 0;
+        std::int64_t n_products = 0;
         {
             const Locked locked(*this);
             std::vector<float> node_threshold;
@@ -139,7 +139,7 @@ public:
                 std::ranges::sort(s.best.found, {}, &Found::label);
                 answer.insert(answer.end(), s.best.found.begin(), s.best.found.end());
                 out_indptr[i + 1] = static_cast<std::int64_t>(s.best.found.size());
-            }, n_blocks);
+            }, n_products);
             for (std::int64_t i = 0; i < n; ++i) out_indptr[i + 1] += out_indptr[i];
             for (const auto& answer : answers)
                 for (const Found& f : answer) {
@@ -147,7 +147,7 @@ public:
                     out_probability.push_back(f.probability);
                 }
         }
-        return nb::make_tuple(to_numpy(std::move(out_indptr)), to_numpy(std::move(out_label)), to_numpy(std::move(out_probability)), n_blocks);
+        return nb::make_tuple(to_numpy(std::move(out_indptr)), to_numpy(std::move(out_label)), to_numpy(std::move(out_probability)), n_products);
     }
 
     /// One row, answered best first; only the blocks that the search reaches are brought up to date.
@@ -180,11 +180,11 @@ public:
         {
             const Locked locked(*this);
             std::vector<std::vector<Found>> unused;
-            std::int64_t n_blocks = 0;
+            std::int64_t n_products = 0;
             for_rows(X, n_threads, unused, [&](const OnlineSearch& search, std::int64_t i, OnlineSearchScratch& s, std::vector<Found>&) {
                 const auto a = static_cast<std::size_t>(label_indptr.data()[i]), b = static_cast<std::size_t>(label_indptr.data()[i + 1]);
                 search.named(s.x, view(labels).subspan(a, b - a), s, probability.data() + a);
-            }, n_blocks);
+            }, n_products);
         }
         return to_numpy(std::move(probability));
     }
@@ -482,7 +482,7 @@ private:
 
     /// Runs work(search, row number, scratch with the prepared row, the chunk's answers) for every row.
     template <class Work>
-    void for_rows(const CsrView& X, int n_threads, std::vector<std::vector<Found>>& answers, Work&& work, std::int64_t& n_blocks) {
+    void for_rows(const CsrView& X, int n_threads, std::vector<std::vector<Found>>& answers, Work&& work, std::int64_t& n_products) {
         constexpr std::int64_t chunk = 64;
         const std::int64_t n = X.n_rows();
         const auto n_chunks = static_cast<std::size_t>((n + chunk - 1) / chunk);
@@ -498,7 +498,7 @@ private:
                 work(search, i, s, answers[task]);
             }
         });
-        for (const OnlineSearchScratch& s : scratch) n_blocks += s.n_scored_blocks;
+        for (const OnlineSearchScratch& s : scratch) n_products += s.n_inner_products;
     }
 
     /// Per node the least threshold of the labels below it; a label without a threshold has none.
@@ -541,7 +541,7 @@ void bind_online(nb::module_& m) {
              "own_policy"_a.none(), "Answer each row by what was learned before it, then learn it: where rows begin, and labels, best first.")
         .def("apply_all", &BoundLearner::apply_all, "n_threads"_a, "Bring every block up to date.")
         .def("search", &BoundLearner::search, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a, "label_threshold"_a.none(), "n_threads"_a,
-             "CSR parts of the answer, rows sorted by label, and the number of blocks scored.")
+             "CSR parts of the answer, rows sorted by label, and the number of inner products taken.")
         .def("search_row", &BoundLearner::search_row, "indices"_a, "values"_a, "top_k"_a, "threshold"_a, "One row: labels and their probabilities, best first.")
         .def("named", &BoundLearner::named, "indptr"_a, "indices"_a, "data"_a, "label_indptr"_a, "labels"_a, "n_threads"_a,
              "Probabilities of the labels named for each row.")

@@ -10,6 +10,7 @@ void bind_data(nb::module_& m);
 void bind_trees(nb::module_& m);
 void bind_blocks(nb::module_& m);
 void bind_online(nb::module_& m);
+void bind_decide(nb::module_& m);
 
 static void poll_python_signals() {
     nb::gil_scoped_acquire gil;
@@ -29,4 +30,5 @@ NB_MODULE(_core, m) {
     bind_trees(m);
     bind_blocks(m);
     bind_online(m);
+    bind_decide(m);
 }

@@ -20,7 +20,7 @@ struct OnlineSearchScratch {
     std::vector<Found> found;
     std::vector<std::uint8_t> is_marked;  ///< per node, for named labels
     std::vector<std::int32_t> marked;
-    std::int64_t n_scored_blocks = 0;
+    std::int64_t n_inner_products = 0;
 };
 
 class OnlineSearch {
@@ -94,7 +94,7 @@ public:
 
 private:
     std::span<const float> probabilities(const OnlineBlock& block, std::span<const Entry> x, OnlineSearchScratch& scratch) const {
-        ++scratch.n_scored_blocks;
+        scratch.n_inner_products += std::ssize(block.child);
         return learner_.probabilities(block, x, scratch.score);
     }
 

@@ -29,7 +29,7 @@ struct SearchScratch {
     std::vector<float> probability;        ///< per node, for named labels
     std::vector<std::int32_t> nodes;       ///< opened for named labels
     std::vector<std::uint8_t> is_marked;   ///< per node
-    std::int64_t n_scored_blocks = 0;
+    std::int64_t n_inner_products = 0;     ///< of rows with a child's weights, as the extreme-f-measure paper counts them
 };
 
 /// The rows that one thread searches side by side.
@@ -104,7 +104,7 @@ struct LabelTreeModel {
     float root_probability(std::span<const Entry> x, SearchScratch& scratch) const {
         if (!blocks.has(gate())) return 1.0f;
         conditional(gate(), x, scratch.score);
-        ++scratch.n_scored_blocks;
+        ++scratch.n_inner_products;
         return scratch.score.score.empty() ? 0.0f : scratch.score.score[0];  // empty: no training row had a label
     }
 
@@ -168,7 +168,7 @@ struct LabelTreeModel {
             const std::int32_t first = tree.first_child[v];
             if (!(p > 0)) continue;
             conditional(v, x, scratch.score);
-            ++scratch.n_scored_blocks;
+            scratch.n_inner_products += n_products(v);
             for (std::size_t c = 0; c < scratch.score.child.size(); ++c) {
                 const std::int32_t child = first + scratch.score.child[c];
                 if (scratch.is_marked[child]) scratch.probability[child] = p * scratch.score.score[c];
@@ -182,6 +182,9 @@ struct LabelTreeModel {
     }
 
 private:
+    /// An only child is as probable as its parent, which takes none.
+    std::int32_t n_products(std::int32_t node) const { return tree.n_children[node] == 1 ? 0 : tree.n_children[node]; }
+
     /// Independent chances, given that exactly one comes true, are in proportion to their odds: a softmax of the logits.
     static void to_softmax(float* logits, int n) {
         if (n == 0) return;
@@ -201,7 +204,7 @@ private:
 
     void open_node(std::int32_t node, float p, std::span<const Entry> x, const SearchSettings& settings, BestFirst& search, SearchScratch& scratch) const {
         conditional(node, x, scratch.score);
-        ++scratch.n_scored_blocks;
+        scratch.n_inner_products += n_products(node);
         const std::int32_t first = tree.first_child[node];
         float cutoff = search.cutoff(settings);
         for (std::size_t c = 0; c < scratch.score.child.size(); ++c) {
@@ -246,7 +249,7 @@ private:
             for (const auto& [p, node] : level_nodes) {
                 if (!blocks.has(node)) continue;
                 conditional(node, x, scratch.score);
-                ++scratch.n_scored_blocks;
+                scratch.n_inner_products += n_products(node);
                 const std::int32_t first = tree.first_child[node];
                 for (std::size_t c = 0; c < scratch.score.child.size(); ++c) reach(p * scratch.score.score[c], first + scratch.score.child[c]);
             }

@@ -8,17 +8,30 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["OnlinePLTClassifier", "PLTClassifier", "data", "load", "metrics", "plots", "progressive", "trees"]
+__all__ = [
+    "OnlinePLTClassifier",
+    "PLTClassifier",
+    "ThresholdClassifier",
+    "data",
+    "decide",
+    "load",
+    "metrics",
+    "plots",
+    "progressive",
+    "trees",
+]
 
 if TYPE_CHECKING:
-    from ramify import data, metrics, plots, progressive, trees
+    from ramify import data, decide, metrics, plots, progressive, trees
     from ramify.models.online_plt import OnlinePLTClassifier
     from ramify.models.plt import PLTClassifier
+    from ramify.models.threshold import ThresholdClassifier
     from ramify.persist import load
 
 _HOMES = {
     "OnlinePLTClassifier": "ramify.models.online_plt",
     "PLTClassifier": "ramify.models.plt",
+    "ThresholdClassifier": "ramify.models.threshold",
     "load": "ramify.persist",
 }
 

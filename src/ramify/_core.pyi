@@ -47,6 +47,34 @@ def format_xmc_rows(
     labels: NDArray[np.int32],
 ) -> bytes: ...
 
+# decide
+def online_f_pass(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    data: NDArray[np.float32],
+    true_indptr: NDArray[np.int64],
+    true_labels: NDArray[np.int32],
+    n_labels: int,
+    a: NDArray[np.float64],
+    b: NDArray[np.float64],
+    bound: NDArray[np.float32] | None,
+    positives: NDArray[np.int64] | None,
+    n_seen: int,
+) -> None: ...
+def ascend_budget(
+    measure: str,
+    k: int,
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    data: NDArray[np.float32],
+    order: NDArray[np.int64],
+    hits: NDArray[np.float64],
+    predicted: NDArray[np.float64],
+    positive: NDArray[np.float64],
+    n_rows: float,
+    is_chosen: NDArray[np.uint8],
+) -> int: ...
+
 # trees
 def breadth_first(parent: NDArray[np.int32], root: int) -> NDArray[np.int32]: ...
 def node_depths(parent: NDArray[np.int32]) -> NDArray[np.int32]: ...

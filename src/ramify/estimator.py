@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from ramify.answers import Threshold, best_columns, keep_best, no_entries, one_row
 from ramify.data.csr import csr_rows
+from ramify.decide.decisions import check_thresholds
 from ramify.fitted_state import FittedState
 from ramify.input_checks import InputChecks, Query, TrainingData
 from ramify.inputs import plain_row, row_from_dict
@@ -63,8 +64,12 @@ class ExtremeClassifier(InputChecks, FittedState, ClassifierMixin, BaseEstimator
         return self._sparse_probabilities(X, Query()).toarray()
 
     def _decision_threshold(self) -> Threshold:
-        """From which probability on `predict` gives a label; a tuned model has its own thresholds."""
-        return MORE_LIKELY_THAN_NOT
+        """From which probability on `predict` gives a label: tuned thresholds, a half without, and for later labels."""
+        tuned = self.__dict__.get("thresholds_")
+        if tuned is None:
+            return MORE_LIKELY_THAN_NOT
+        later = np.full(self.n_labels_ - len(tuned), MORE_LIKELY_THAN_NOT, dtype=np.float32)
+        return np.concatenate([tuned, later])
 
     # --- training -------------------------------------------------------------------------------------------------
 
@@ -114,7 +119,10 @@ class ExtremeClassifier(InputChecks, FittedState, ClassifierMixin, BaseEstimator
         return self._answer(rows, self._check_query(top_k, threshold, labels))
 
     def predict(self, X: Any) -> Any:
-        """The most probable class of each row, or for multi-label a csr_array of 0 and 1: the labels with p >= 0.5."""
+        """The most probable class of each row, or for multi-label a csr_array of 0 and 1: the labels with p >= 0.5.
+
+        A model with tuned thresholds (`thresholds_`) uses those.
+        """
         rows = self._check_rows(X)
         if self.is_multiclass_:
             return self.classes_[best_columns(self._answer(rows, Query(top_k=1)))]
@@ -191,6 +199,20 @@ class ExtremeClassifier(InputChecks, FittedState, ClassifierMixin, BaseEstimator
         if feature_names is not None:
             self.feature_column_names_ = feature_names
             self.__dict__.pop("_feature_columns", None)
+        return self
+
+    def set_thresholds(self, thresholds: float | ArrayLike | None) -> Any:
+        """Say from which probability on `predict` gives a label: one number, or one a label; None: from 0.5 on.
+
+        `ramify.decide` tunes them. They are saved with the model; a new `fit` forgets them.
+        """
+        self._check_fitted()
+        if self.is_multiclass_:
+            raise ValueError("with one class a row there is nothing to decide: `predict` gives the most probable one")
+        if thresholds is None:
+            self.__dict__.pop("thresholds_", None)
+            return self
+        self.thresholds_ = np.broadcast_to(check_thresholds(thresholds, self.n_labels_), self.n_labels_).copy()
         return self
 
     def explain(self, x: Any, label: Any = None, *, top: int = 5) -> Explanation:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ramify import persist
 from ramify.data.labels import LabelEncoding
 from ramify.data.names import NameTable
+from ramify.decide.decisions import check_thresholds
 from ramify.naming import check_name_table
 from ramify.validation import check_integer
 
@@ -30,6 +31,7 @@ class FittedState:
     n_features_in_: int
     label_names_: NameTable
     feature_column_names_: NameTable
+    thresholds_: NDArray[np.float32]  # of `predict`, one a label, where they were tuned
     _may_know_no_label = False  # as a model that learns in pieces may
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -54,6 +56,8 @@ class FittedState:
         if "feature_names_in_" in self.__dict__:
             fitted["feature_names"] = NameTable.from_names(self.feature_names_in_)
         fitted |= {name: self.__dict__[f"{name}_"] for name in NAMES if f"{name}_" in self.__dict__}
+        if "thresholds_" in self.__dict__:
+            fitted["thresholds"] = self.thresholds_
         if "vectorizer_" in self.__dict__:
             from ramify.data.text import vectorizer_state
 
@@ -77,6 +81,11 @@ class FittedState:
             self.feature_column_names_ = check_name_table(
                 fitted["feature_column_names"], self.n_features_in_, "feature"
             )
+        if "thresholds" in fitted:
+            stored = fitted["thresholds"]
+            if not isinstance(stored, np.ndarray) or stored.ndim != 1 or len(stored) > self.n_labels_:
+                raise ValueError("the thresholds do not fit the labels")
+            self.thresholds_ = check_thresholds(stored, len(stored))
         if "vectorizer" in fitted:
             from ramify.data.text import vectorizer_from_state
 

@@ -23,6 +23,7 @@ from ramify.trees.label_tree import LabelTree
 MODELS = {
     "OnlinePLTClassifier": "ramify.models.online_plt",
     "PLTClassifier": "ramify.models.plt",
+    "ThresholdClassifier": "ramify.models.threshold",
 }
 
 _MANY = 64
@@ -42,7 +43,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     content = {
         "library_version": ramify.__version__,
         "class": name,
-        "parameters": _pack_parameters(model, arrays),
+        "parameters": _pack_parameters(model, "parameters", arrays),
         "fitted": pack(fitted, "fitted", arrays),
         "model": pack(state, "model", arrays),
     }
@@ -85,20 +86,20 @@ class _Fitted:
 _FITTED = _Fitted()
 
 
-def _pack_parameters(model: Any, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+def _pack_parameters(model: Any, where: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     packed = {}
     for name, value in model.get_params(deep=False).items():
         if isinstance(value, TfidfVectorizer | HashingVectorizer):
             packed[name] = {"$fitted": name} if hasattr(model, "vectorizer_") else None
             continue
         try:
-            packed[name] = pack(value, f"parameters.{name}", arrays)
+            packed[name] = pack(value, f"{where}.{name}", arrays)
         except ModelFileError:
             # What the parameter led to says as much: a tree for the function that built it, a seed for its generator.
             led_to = getattr(model, "seed_" if name == "random_state" else f"{name}_", None)
             if led_to is None:
                 raise
-            packed[name] = pack(led_to, f"parameters.{name}", arrays)
+            packed[name] = pack(led_to, f"{where}.{name}", arrays)
     return packed
 
 
@@ -128,6 +129,8 @@ def pack(value: Any, where: str, arrays: dict[str, NDArray[Any]]) -> Any:
         return {"$tree": where, "n_labels": int(value.n_labels)}
     if isinstance(value, np.ndarray):
         return _pack_array(value, where, arrays)
+    if MODELS.get(type(value).__name__) == type(value).__module__:
+        return {"$model": type(value).__name__, "parameters": _pack_parameters(value, where, arrays)}
     raise ModelFileError(
         f"{where} is a {type(value).__name__} ({repr(value)[:60]}), which a model file cannot hold: "
         "give numbers, strings, arrays, a LabelTree, or the name of one of the library's own functions"
@@ -180,6 +183,8 @@ def unpack(value: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
         return array
     if mark == "$tree":
         return LabelTree(arrays[f"{content}.parent"], arrays[f"{content}.label"], value["n_labels"])
+    if mark == "$model":
+        return getattr(import_module(MODELS[content]), content)(**unpack(value["parameters"], arrays))
     if mark == "$fitted":
         return _FITTED
     raise ModelFileError(f"the manifest has the unknown mark {mark!r}: it was saved by a newer library; upgrade ramify")

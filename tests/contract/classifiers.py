@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from ramify import OnlinePLTClassifier, PLTClassifier
+from ramify import OnlinePLTClassifier, PLTClassifier, ThresholdClassifier
 
 
 def online(**given):
     return lambda **settings: OnlinePLTClassifier(**{"random_state": 0, **given, **settings})
 
+
+def tuned(estimator, inner=(), **given):
+    """A ThresholdClassifier; settings that it does not have itself are the estimator's."""
+
+    def make(**settings):
+        own = {name: value for name, value in settings.items() if name in ("n_jobs", "random_state")}
+        rest = {name: value for name, value in settings.items() if name not in own}
+        return ThresholdClassifier(estimator(**{**dict(inner), **rest}), **{"random_state": 0, **given, **own})
+
+    return make
+
+
+SMALL_TREE = {"arity": 2, "max_leaf": 3}
 
 CLASSIFIERS = {
     "plt": lambda **settings: PLTClassifier(**{"arity": 2, "max_leaf": 3, "random_state": 0, **settings}),
@@ -23,6 +36,9 @@ CLASSIFIERS = {
     "online plt, cpt": online(policy="cpt"),
     "incremental plt": online(policy=None, tree="complete", b=2, b_max=3, passes=2),
     "online one-against-all": online(tree="one_level"),
+    "ofo": tuned(PLTClassifier, SMALL_TREE),
+    "fta": tuned(PLTClassifier, SMALL_TREE, method="fta", objective="example_f1"),
+    "sto, online plt": tuned(OnlinePLTClassifier, method="sto", empty="one"),
 }
 
 # Settings under which training comes to the optimum and looks at nothing but rows and their weights.
@@ -75,6 +91,10 @@ WIDER_QUESTIONS = f"{ANY_WIDTH}; what else it checks, test_separable_classes_are
 TAKES_ANY_WIDTH = {"OnlinePLTClassifier": ANY_WIDTH}
 OWN_DEVIATIONS = {
     "PLTClassifier": {
+        "check_sample_weight_equivalence_on_dense_data": APPROXIMATE_WEIGHTS,
+        "check_sample_weight_equivalence_on_sparse_data": APPROXIMATE_WEIGHTS,
+    },
+    "ThresholdClassifier": {
         "check_sample_weight_equivalence_on_dense_data": APPROXIMATE_WEIGHTS,
         "check_sample_weight_equivalence_on_sparse_data": APPROXIMATE_WEIGHTS,
     },

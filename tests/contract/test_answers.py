@@ -92,13 +92,14 @@ def test_named_labels_are_named_as_the_user_named_them(make, data):
         clf.predict_proba(data.X, labels=["Thema 5, grösser"])
 
 
-def test_predict_gives_labels_more_likely_than_not(make, data):
+def test_predict_gives_labels_more_likely_than_not_or_than_their_thresholds(make, data):
     clf = make().fit(data.X, data.Y)
     predicted = clf.predict(data.X)
     assert isinstance(predicted, sparse.csr_array)
     assert predicted.dtype.kind == "i"
     np.testing.assert_array_equal(
-        predicted.toarray(), (clf.predict_proba(data.X, threshold=0.0).toarray() >= 0.5).astype(int)
+        predicted.toarray(),
+        (clf.predict_proba(data.X, threshold=0.0).toarray() >= getattr(clf, "thresholds_", 0.5)).astype(int),
     )
 
 

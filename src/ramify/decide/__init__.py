@@ -1,1 +1,20 @@
+"""From sparse probability estimates to labels: thresholds and their tuners."""
 
+from ramify.decide.choice import C, Choice, choose_thresholds
+from ramify.decide.decisions import apply_thresholds
+from ramify.decide.fta import GRID, FixedThresholds, tune_fta
+from ramify.decide.ofo import OnlineF, tune_ofo
+from ramify.decide.sto import tune_sto
+
+__all__ = [
+    "GRID",
+    "C",
+    "Choice",
+    "FixedThresholds",
+    "OnlineF",
+    "apply_thresholds",
+    "choose_thresholds",
+    "tune_fta",
+    "tune_ofo",
+    "tune_sto",
+]

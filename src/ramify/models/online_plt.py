@@ -364,6 +364,11 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
         # The width comes last: another thread may have learned new labels meanwhile.
         return sparse.csr_array((probabilities, labels, indptr), shape=(n, self.n_labels_))
 
+    def _n_inner_products(self, X: sparse.csr_array, query: Query) -> int:
+        """What an answer costs."""
+        one, per_label = (0.0, query.threshold) if isinstance(query.threshold, np.ndarray) else (query.threshold, None)
+        return self.learner_.search(*csr_parts(X), query.top_k, one, per_label, self._n_threads())[3]
+
     def _predict_row(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int | None, threshold: float
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:

@@ -227,6 +227,11 @@ class PLTClassifier(ExtremeClassifier):
         candidates = sum(found[1:], start=found[0])
         return keep_best(self._mean(X, sparse.csr_array(candidates)), query.top_k, query.threshold)
 
+    def _n_inner_products(self, X: sparse.csr_array, query: Query) -> int:
+        """What an answer costs, without the mean of several trees."""
+        settings: dict[str, Any] = {"top_k": query.top_k, "threshold": query.threshold, "beam": self.beam}
+        return sum(tree.n_inner_products(X, **settings) for tree in self.trees_)
+
     def _mean(self, X: sparse.csr_array, candidates: sparse.csr_array) -> sparse.csr_array:
         """Mean probability over the trees of every entry of `candidates`."""
         candidates.sort_indices()

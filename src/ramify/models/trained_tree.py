@@ -63,14 +63,21 @@ class TrainedTree:
 
         Thresholds per label prune a subtree at the least of them (extreme-f-measure, section 5).
         """
-        node_threshold = None
-        if isinstance(threshold, np.ndarray):
-            node_threshold = np.ascontiguousarray(self.tree.subtree_minimum(threshold), dtype=np.float32)
-            threshold = 0.0
-        indptr, indices, data, _ = self.core.search(
-            *csr_parts(X), top_k, threshold, node_threshold, beam or 0, n_threads
-        )
+        one, per_node = self._node_thresholds(threshold)
+        indptr, indices, data, _ = self.core.search(*csr_parts(X), top_k, one, per_node, beam or 0, n_threads)
         return sparse.csr_array((data, indices, indptr), shape=(X.shape[0], self.tree.n_labels))
+
+    def n_inner_products(
+        self, X: sparse.csr_array, *, top_k: int | None, threshold: float | NDArray[np.float32], beam: int | None = None
+    ) -> int:
+        """Inner products that `search` takes for all these rows; as the paper's table 2 counts (extreme-f-measure)."""
+        one, per_node = self._node_thresholds(threshold)
+        return self.core.search(*csr_parts(X), top_k, one, per_node, beam or 0, 1)[3]
+
+    def _node_thresholds(self, threshold: float | NDArray[np.float32]) -> tuple[float, NDArray[np.float32] | None]:
+        if isinstance(threshold, np.ndarray):
+            return 0.0, np.ascontiguousarray(self.tree.subtree_minimum(threshold), dtype=np.float32)
+        return threshold, None
 
     def named(self, X: sparse.csr_array, labels: sparse.csr_array, n_threads: int = 1) -> NDArray[np.float32]:
         """Probabilities of the entries of `labels` (n, n_labels): of each row, the labels that it names."""

@@ -1,0 +1,90 @@
+"""Choosing c, where estimates are cut and thresholds begin, by validation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ramify.decide.decisions import is_kept, value_of_kept
+from ramify.decide.estimates import OBJECTIVES, Estimates, check_empty, check_prior, estimates
+from ramify.decide.fta import tune_fta
+from ramify.decide.ofo import check_objective, tune_ofo
+from ramify.decide.sto import tune_sto
+from ramify.validation import check_choice, check_integer, check_number
+
+# The paper's set C (extreme-f-measure, section 6.2).
+C = (10000, 1000, 200, 100, 50, 20, 10, 7, 5, 4, 3, 2)
+METHODS = ("ofo", "fta", "sto")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Thresholds, one a label, the c that they come from, and the validated value of every c that was tried."""
+
+    thresholds: NDArray[np.float32]
+    c: float
+    values: dict[float, float] = field(repr=False)
+
+
+def choose_thresholds(
+    P: Any,
+    Y: Any,
+    *,
+    method: str = "ofo",
+    objective: str = "macro_f1",
+    c: Sequence[float] = C,
+    a: float = 1.0,
+    common: bool = False,
+    prior: ArrayLike | None = None,
+    empty: str = "zero",
+    folds: int = 1,
+) -> Choice:
+    """Tune with every c, and keep the thresholds of the best one.
+
+    For "sto" and "fta" estimates are cut at max(1/c, prior_j / (prior_j + 1)); for "ofo" thresholds begin at a / c.
+    `folds=1` measures each c on the rows that it was tuned on, as the paper does; with more, on rows that were not:
+    all rows are split, and each part is decided with thresholds tuned on the others.
+    Paper: extreme-f-measure, section 6.2.
+
+    >>> from scipy import sparse
+    >>> P = sparse.csr_array(np.array([[0.9, 0.2], [0.4, 0.3], [0.3, 0.1]], dtype=np.float32))
+    >>> choice = choose_thresholds(P, np.array([[1, 0], [1, 1], [0, 0]]), method="sto", c=(10, 2))
+    >>> choice.c, choice.values
+    (10, {10: 1.0, 2: 0.3333333333333333})
+    """
+    check_choice("method", method, METHODS)
+    check_choice("objective", objective, OBJECTIVES)
+    if method == "ofo":
+        check_objective(objective)
+    tried = [check_number("c", one, at_least=1) for one in c]
+    if not tried:
+        raise ValueError("c must name at least one value")
+    value_of_empty, folds = check_empty(empty), check_integer("folds", folds, at_least=1)
+    found = estimates(P, Y)
+    known = check_prior(prior, found)
+
+    def tuned(part: Estimates, one: float) -> NDArray[np.float32]:
+        if method == "ofo":
+            return tune_ofo(part, None, objective=objective, a=min(a, one), b=one, prior=known)
+        if method == "fta":
+            settings: dict[str, Any] = {"objective": objective, "prior": known, "empty": empty}
+            return tune_fta(part, None, common=common, cut=1 / one, **settings)
+        return tune_sto(part, None, objective=objective, cut=1 / one, prior=known, empty=empty)
+
+    fold = np.arange(found.n_rows) % folds
+    parts = [found.take(fold != k) for k in range(folds)] if folds > 1 else [found]
+    fold_of = fold[found.row_of]
+    values, best, best_thresholds = {}, -1.0, np.zeros(0, dtype=np.float32)
+    for given, one in zip(c, tried, strict=True):
+        thresholds = [tuned(part, one) for part in parts]
+        kept = [is_kept(found, of_part) & (fold_of == k) for k, of_part in enumerate(thresholds)]
+        values[given] = value_of_kept(found, np.logical_or.reduce(kept), objective, value_of_empty)
+        if values[given] > best:
+            chosen, best, best_thresholds = given, values[given], thresholds[0]
+    if folds > 1:
+        best_thresholds = tuned(found, float(chosen))
+    return Choice(best_thresholds, chosen, values)

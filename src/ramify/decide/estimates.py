@@ -1,0 +1,110 @@
+"""Sparse probability estimates beside the truth: what every tuner looks at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from ramify.metrics._inputs import as_indicator, as_scores, check_same_shape, positions_in, rows_of
+from ramify.validation import check_choice, check_number
+
+OBJECTIVES = ("macro_f1", "micro_f1", "example_f1")
+# What a label (or row) with neither positives nor decisions counts: 0 as in scikit-learn, 1 as in the paper (Lewis).
+EMPTY = {"zero": 0.0, "one": 1.0}
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """The stored probabilities above zero, and which of them belong to a true label."""
+
+    P: sparse.csr_array
+    truth: sparse.csr_array
+    is_hit: NDArray[np.bool_]
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.P.shape[0])
+
+    @property
+    def n_labels(self) -> int:
+        return int(self.P.shape[1])
+
+    @cached_property
+    def positives(self) -> NDArray[np.int64]:
+        """Rows that have the label, for each label."""
+        return np.bincount(self.truth.indices, minlength=self.n_labels).astype(np.int64)
+
+    @cached_property
+    def row_of(self) -> NDArray[np.int64]:
+        return rows_of(self.P)
+
+    def take(self, is_taken: NDArray[np.bool_]) -> Estimates:
+        """Some of the rows."""
+        rows = np.flatnonzero(is_taken)
+        return Estimates(self.P[rows], self.truth[rows], self.is_hit[is_taken[self.row_of]])
+
+
+def estimates(P: Any, Y: Any) -> Estimates:
+    """Check both arrays and put them side by side; what is stored as zero is as good as not stored."""
+    if isinstance(P, Estimates):
+        return P
+    scores = as_scores(P)
+    truth = as_indicator(Y, "Y", n_labels=scores.shape[1])
+    check_same_shape(truth, "Y", scores, "P")
+    scores = as_stored(scores)
+    is_hit = np.zeros(scores.nnz, dtype=bool)
+    is_hit[positions_in(truth, scores)] = True
+    return Estimates(scores, truth, is_hit)
+
+
+def as_stored(P: Any) -> sparse.csr_array:
+    """Canonical float32 probabilities, all above zero."""
+    scores = as_scores(P).astype(np.float32, copy=False)
+    if scores.nnz and not scores.data.min() >= 0:
+        raise ValueError(f"P must hold probabilities, but its least value is {scores.data.min()}")
+    if scores.nnz and not scores.data.min() > 0:
+        scores = scores.copy()
+        scores.eliminate_zeros()
+    return scores
+
+
+def lower_bound(prior: ArrayLike) -> NDArray[np.float32]:
+    """No label's best threshold is below prior / (prior + 1). Paper: extreme-f-measure, equation 5.
+
+    >>> lower_bound([0.0, 0.25, 1.0]).tolist()
+    [0.0, 0.20000000298023224, 0.5]
+    """
+    prior = np.asarray(prior, dtype=np.float64)
+    return np.asarray(prior / (prior + 1.0), dtype=np.float32)
+
+
+def kappa(cut: float, prior: ArrayLike) -> NDArray[np.float32]:
+    """Where sparse probability estimates are cut: the larger of `cut` (the paper's 1/c) and the lower bound.
+
+    A cut of 0 switches the bound off too.
+    """
+    bound = lower_bound(prior)
+    return np.maximum(np.float32(cut), bound) if cut > 0 else np.zeros_like(bound)
+
+
+def check_prior(prior: ArrayLike | None, found: Estimates) -> NDArray[np.float64]:
+    """The share of rows that have each label: as given, for instance of all training rows, or as in Y."""
+    if prior is None:
+        return found.positives / max(found.n_rows, 1)
+    given = np.asarray(prior, dtype=np.float64)
+    if given.shape != (found.n_labels,) or not ((given >= 0) & (given <= 1)).all():
+        raise ValueError(f"prior must hold a number from 0 to 1 for each of the {found.n_labels} labels")
+    return given
+
+
+def check_cut(cut: Any) -> float:
+    return check_number("cut", cut, at_least=0, at_most=1)
+
+
+def check_empty(empty: Any) -> float:
+    return EMPTY[check_choice("empty", empty, EMPTY)]

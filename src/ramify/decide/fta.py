@@ -1,0 +1,169 @@
+"""The fixed thresholds approach: a few thresholds are tried, for each label or for all together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ramify.decide.decisions import f_measure, row_gains
+from ramify.decide.estimates import OBJECTIVES, Estimates, check_cut, check_empty, estimates, lower_bound
+from ramify.validation import check_choice, check_integer
+
+# From the smallest that estimates are cut at to the largest that can be best (extreme-f-measure, equation 5).
+GRID = np.array([1e-4, 1e-3, 2e-3, 5e-3, *np.arange(1, 51) / 100], dtype=np.float32)
+
+_LABELS_AT_ONCE = 1 << 14
+
+
+class FixedThresholds:
+    """FTA in one pass: rows come in pieces, are counted for every threshold of the grid, and need not be kept.
+
+    Memory: two counts for each label and threshold. Paper: extreme-f-measure, section 4.2.
+
+    >>> from scipy import sparse
+    >>> P = sparse.csr_array(np.array([[0.9, 0.2], [0.4, 0.3], [0.3, 0.1]], dtype=np.float32))
+    >>> Y = np.array([[1, 0], [1, 1], [0, 0]])
+    >>> fta = FixedThresholds(2, grid=[0.15, 0.25, 0.35, 0.45])
+    >>> for row in range(3):
+    ...     _ = fta.update(P[[row]], Y[[row]])
+    >>> fta.thresholds(bounded=False).round(3).tolist()
+    [0.3499999940395355, 0.25]
+    """
+
+    def __init__(
+        self, n_labels: int, *, grid: ArrayLike | None = None, objective: str = "macro_f1", empty: str = "zero"
+    ) -> None:
+        check_integer("n_labels", n_labels, at_least=0)
+        self.objective = check_choice("objective", objective, OBJECTIVES)
+        self.grid = _check_grid(grid)
+        self.empty = check_empty(empty)
+        self.n_rows = 0
+        self.positives = np.zeros(n_labels, dtype=np.int64)
+        n_slots = n_labels if objective == "macro_f1" else 1
+        self._hits = np.zeros((n_slots, len(self.grid)), dtype=np.int32)
+        self._predicted = np.zeros((n_slots, len(self.grid)), dtype=np.int32)
+        self._row_sums = np.zeros(len(self.grid))
+
+    def update(self, P: Any, Y: Any) -> FixedThresholds:
+        """Count these rows."""
+        found = estimates(P, Y)
+        if found.n_labels != len(self.positives):
+            raise ValueError(f"P has {found.n_labels} labels, but there are {len(self.positives)}")
+        self.n_rows += found.n_rows
+        self.positives += found.positives
+        if self.objective == "example_f1":
+            p, gains, base = row_gains(found, self.empty)
+            reached = self._reached(p)
+            sums = np.bincount(reached[reached >= 0], gains[reached >= 0], minlength=len(self.grid))
+            self._row_sums += base + np.cumsum(sums[::-1])[::-1]
+            return self
+        reached = self._reached(found.P.data)
+        place = found.P.indices.astype(np.int64) if self.objective == "macro_f1" else np.int64(0)
+        slot = place * len(self.grid) + reached
+        for counts, kept in ((self._predicted, reached >= 0), (self._hits, (reached >= 0) & found.is_hit)):
+            _add_counts(counts, slot[kept])
+        return self
+
+    def _reached(self, p: NDArray[np.float32]) -> NDArray[np.int64]:
+        """The largest threshold that each probability reaches, or -1; it reaches the smaller ones too."""
+        return np.searchsorted(self.grid, p, side="right") - 1
+
+    def thresholds(
+        self, *, common: bool = False, cut: float = 0.0, prior: ArrayLike | None = None, bounded: bool = True
+    ) -> NDArray[np.float32]:
+        """The best thresholds of the rows so far, one a label; `common`: the best one for all labels.
+
+        A label is offered those of at least `cut` above prior / (prior + 1), with `bounded=False` all.
+        """
+        cut = check_cut(cut)
+        n_labels, offered = len(self.positives), self.grid >= np.float32(cut)
+        offered[-1] = True
+        totals = self._common_values()
+        best_common = self.grid[_last_largest(np.where(offered, totals, -1.0)[None])[0]]
+        if common or self.objective != "macro_f1":
+            return np.full(n_labels, best_common, dtype=np.float32)
+        share = self.positives / max(self.n_rows, 1) if prior is None else np.asarray(prior, dtype=np.float64)
+        bound = lower_bound(share) if bounded else np.zeros(n_labels, dtype=np.float32)
+        if bound.shape != (n_labels,):
+            raise ValueError(f"prior must hold a number for each of the {n_labels} labels")
+        thresholds = np.empty(n_labels, dtype=np.float32)
+        for start in range(0, n_labels, _LABELS_AT_ONCE):
+            part = slice(start, start + _LABELS_AT_ONCE)
+            f = np.where(offered & (self.grid > bound[part, None]), self._f(part), -1.0)
+            best = f.max(axis=1)
+            # Of equally good ones that nearest to the common one carries over to new rows best.
+            nearest = np.argmin(np.where(f == best[:, None], np.abs(self.grid - best_common), np.inf), axis=1)
+            # A label of which the rows say nothing follows the others.
+            thresholds[part] = np.where(best > 0, self.grid[nearest], np.maximum(best_common, bound[part]))
+        return thresholds
+
+    def _f(self, part: slice) -> NDArray[np.float64]:
+        hits, predicted = (_above(counts[part]) for counts in (self._hits, self._predicted))
+        return f_measure(hits, predicted + self.positives[part, None], self.empty)
+
+    def _common_values(self) -> NDArray[np.float64]:
+        """The objective of each threshold, used for all labels."""
+        if self.objective == "example_f1":
+            return self._row_sums
+        if self.objective == "micro_f1":
+            total = _above(self._predicted) + self.positives.sum()
+            return f_measure(_above(self._hits), total, self.empty).reshape(-1)
+        parts = range(0, len(self.positives), _LABELS_AT_ONCE)
+        sums = [self._f(slice(start, start + _LABELS_AT_ONCE)).sum(axis=0) for start in parts]
+        return np.asarray(np.sum(sums, axis=0)) if sums else np.zeros(len(self.grid))
+
+
+def tune_fta(
+    P: Any,
+    Y: Any,
+    *,
+    objective: str = "macro_f1",
+    common: bool = False,
+    grid: ArrayLike | None = None,
+    cut: float = 0.0,
+    prior: ArrayLike | None = None,
+    empty: str = "zero",
+) -> NDArray[np.float32]:
+    """The best of a grid of thresholds within (prior_j / (prior_j + 1), 0.5], for each label; or one for all labels.
+
+    Only thresholds of at least `cut` are tried; 0 switches the bound off. Of equally good ones the nearest to the best
+    common threshold is taken; a label of which the rows say nothing gets just that one.
+    Paper: extreme-f-measure, section 4.2. `FixedThresholds` does the same in one pass over rows that are not kept.
+
+    >>> from scipy import sparse
+    >>> P = sparse.csr_array(np.array([[0.9, 0.2], [0.4, 0.3], [0.3, 0.1]], dtype=np.float32))
+    >>> tune_fta(P, np.array([[1, 0], [1, 1], [0, 0]]), grid=[0.125, 0.25, 0.375, 0.5]).tolist()
+    [0.375, 0.25]
+    """
+    found: Estimates = estimates(P, Y)
+    counted = FixedThresholds(found.n_labels, grid=grid, objective=objective, empty=empty).update(found, None)
+    return counted.thresholds(common=common, cut=cut, prior=prior, bounded=check_cut(cut) > 0)
+
+
+def _check_grid(grid: ArrayLike | None) -> NDArray[np.float32]:
+    if grid is None:
+        return GRID
+    given = np.unique(np.asarray(grid, dtype=np.float32))
+    if given.ndim != 1 or not len(given) or not ((given > 0) & (given <= 1)).all():
+        raise ValueError("grid must hold thresholds above 0 and up to 1")
+    return given
+
+
+def _add_counts(counts: NDArray[np.int32], slots: NDArray[np.int64]) -> None:
+    """Few slots at a time touch only what they name; many are faster counted all at once."""
+    flat = counts.reshape(-1)
+    if len(slots) * 8 < len(flat):
+        np.add.at(flat, slots, np.int32(1))
+    else:
+        flat += np.bincount(slots, minlength=len(flat)).astype(np.int32, copy=False)
+
+
+def _above(counts: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Counts of each threshold and all larger ones."""
+    return np.cumsum(counts[:, ::-1], axis=1, dtype=np.int64)[:, ::-1]
+
+
+def _last_largest(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    return np.asarray(values.shape[1] - 1 - np.argmax(values[:, ::-1], axis=1))

@@ -1,0 +1,101 @@
+"""Search-based threshold optimisation: every probability is tried as a threshold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ramify.decide.decisions import best_first, row_gains
+from ramify.decide.estimates import OBJECTIVES, Estimates, check_cut, check_empty, check_prior, estimates, kappa
+from ramify.decide.fta import tune_fta
+from ramify.validation import check_choice
+
+
+def tune_sto(
+    P: Any,
+    Y: Any,
+    *,
+    objective: str = "macro_f1",
+    cut: float = 0.0,
+    prior: ArrayLike | None = None,
+    empty: str = "zero",
+) -> NDArray[np.float32]:
+    """The thresholds, one a label, that are best on these rows, each found by sorting the label's probabilities.
+
+    Only probabilities of at least kappa_j = max(cut, prior_j / (prior_j + 1)) are tried; with cut 0 all stored ones.
+    Between a probability and the next smaller one all thresholds decide alike: of equally good ones the nearest to the
+    best common threshold is taken, which carries over to new rows better. A label of which the rows say nothing (no
+    threshold finds a positive) gets just that one. For "micro_f1" and "example_f1" one for all labels is best.
+    Paper: extreme-f-measure, section 4.1 and algorithm 1.
+
+    >>> from scipy import sparse
+    >>> P = sparse.csr_array(np.array([[0.75, 0.25], [0.5, 0.0], [0.25, 0.0]], dtype=np.float32))
+    >>> tune_sto(P, np.array([[1, 1], [0, 0], [0, 0]])).tolist()  # (0.5, 0.75] is right for the first label
+    [0.5000000596046448, 0.25]
+    """
+    check_choice("objective", objective, OBJECTIVES)
+    cut, value_of_empty = check_cut(cut), check_empty(empty)
+    found = estimates(P, Y)
+    if objective != "macro_f1":
+        best = _best_common(found, objective, cut, value_of_empty)
+        return np.full(found.n_labels, best, dtype=np.float32)
+    floor = kappa(cut, check_prior(prior, found))
+    common = tune_fta(found, None, common=True, cut=cut, prior=prior, empty=empty)
+    thresholds = _best_per_label(found, floor, common)
+    if value_of_empty > 0:
+        _leave_alone(thresholds, found)
+    return thresholds
+
+
+def _best_per_label(found: Estimates, floor: NDArray[np.float32], common: NDArray[np.float32]) -> NDArray[np.float32]:
+    label, p = found.P.indices, found.P.data
+    has_hit = np.zeros(found.n_labels, dtype=bool)
+    has_hit[label[found.is_hit]] = True
+    kept = has_hit[label] & (p >= floor[label])
+    place, p, is_hit = best_first(label[kept], p[kept], found.is_hit[kept])
+    thresholds = np.maximum(common, floor)
+    if len(p) == 0:
+        return thresholds
+    is_new = place[1:] != place[:-1]
+    starts = np.concatenate([[0], np.flatnonzero(is_new) + 1])
+    size = np.diff(np.concatenate([starts, [len(p)]]))
+    running = np.concatenate([[0], np.cumsum(is_hit)])
+    hits = running[1:] - np.repeat(running[starts], size)
+    predicted = np.arange(1, len(p) + 1) - np.repeat(starts, size)
+    f = 2.0 * hits / (predicted + found.positives[place])
+    f[:-1][~is_new & (p[1:] == p[:-1])] = -1.0  # equal ones are predicted together
+    best = np.repeat(np.maximum.reduceat(f, starts), size)
+    least = np.maximum(np.nextafter(np.concatenate([p[1:], p[:1]]), np.float32(2)), floor[place])
+    least[np.concatenate([is_new, [True]])] = floor[place[np.concatenate([is_new, [True]])]]
+    nearest = np.clip(common[place], least, p)
+    distance = np.where((f == best) & (best > 0), np.abs(nearest - common[place]), np.inf)
+    closest = np.repeat(np.minimum.reduceat(distance, starts), size)
+    places = np.flatnonzero((distance == closest) & np.isfinite(distance))[::-1]  # the first, written last, stays
+    thresholds[place[places]] = nearest[places]
+    return thresholds
+
+
+def _leave_alone(thresholds: NDArray[np.float32], found: Estimates) -> None:
+    """Where F = 1 is given for saying nothing about a label without positives, nothing is said."""
+    largest = np.zeros(found.n_labels, dtype=np.float32)
+    np.maximum.at(largest, found.P.indices, found.P.data)
+    silent = np.nextafter(largest, np.float32(2.0))
+    without = found.positives == 0
+    thresholds[without] = np.maximum(thresholds, silent)[without]
+
+
+def _best_common(found: Estimates, objective: str, cut: float, empty: float) -> float:
+    """The stored probability that is the best threshold for all labels together."""
+    if objective == "micro_f1":
+        _, p, is_hit = best_first(np.zeros(found.P.nnz, dtype=np.int64), found.P.data, found.is_hit)
+        value = 2.0 * np.cumsum(is_hit) / (np.arange(1, len(p) + 1) + found.truth.nnz)
+    else:
+        p, gains, base = row_gains(found, empty)
+        order = np.argsort(-p)
+        p, value = p[order], base + np.cumsum(gains[order])
+    is_candidate = (p >= np.float32(cut)) & np.concatenate([p[1:] != p[:-1], [True]])[: len(p)]
+    if not is_candidate.any():
+        return 0.5
+    return float(p[int(np.argmax(np.where(is_candidate, value, -np.inf)))])

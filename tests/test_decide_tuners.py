@@ -1,0 +1,287 @@
+"""The tuners find what they say they find, on sparse arrays of any size."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import sparse
+
+from ramify import decide, metrics
+from ramify.decide.estimates import estimates, kappa, lower_bound
+from twins.online_f import ofo
+
+EMPTY = {"zero": 0.0, "one": 1.0}
+METRIC = {"macro_f1": metrics.macro_f1, "micro_f1": metrics.micro_f1, "example_f1": metrics.example_f1}
+
+
+@st.composite
+def problems(draw, max_rows=12, max_labels=4):
+    """Probabilities with ties and zeros, and any truth."""
+    shape = (draw(st.integers(1, max_rows)), draw(st.integers(1, max_labels)))
+    grid = np.array([0.0, 0.0, 0.05, 0.1, 0.1, 0.3, 0.31, 0.5, 0.8, 1.0], dtype=np.float32)
+    P = grid[draw(hnp.arrays(np.int8, shape, elements=st.integers(0, len(grid) - 1)))]
+    return sparse.csr_array(P), draw(hnp.arrays(np.int8, shape, elements=st.integers(0, 1)))
+
+
+def every_threshold(P):
+    return np.unique(np.concatenate([P.data, [np.float32(1.5)]]))
+
+
+@settings(max_examples=150, deadline=None)
+@given(problems(), st.sampled_from(["zero", "one"]))
+def test_sto_without_a_cut_equals_exhaustive_search_for_every_label(problem, empty):
+    P, Y = problem
+    decided = decide.apply_thresholds(P, decide.tune_sto(P, Y, empty=empty))
+    for label in range(Y.shape[1]):
+        column, truth = P[:, [label]], Y[:, [label]]
+        best = max(
+            metrics.macro_f1(truth, decide.apply_thresholds(column, t), empty=EMPTY[empty])
+            for t in every_threshold(column)
+        )
+        assert metrics.macro_f1(truth, decided[:, [label]], empty=EMPTY[empty]) == pytest.approx(best, abs=1e-12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(problems(), st.sampled_from(["micro_f1", "example_f1"]), st.sampled_from(["zero", "one"]))
+def test_the_common_threshold_of_sto_is_the_best_probability(problem, objective, empty):
+    P, Y = problem
+    thresholds = decide.tune_sto(P, Y, objective=objective, empty=empty)
+    assert len(set(thresholds.tolist())) == 1
+    measure = METRIC[objective]
+    best = max(
+        [measure(Y, decide.apply_thresholds(P, t), empty=EMPTY[empty]) for t in np.unique(P.data[P.data > 0])],
+        default=measure(Y, np.zeros_like(Y), empty=EMPTY[empty]),
+    )
+    assert measure(Y, decide.apply_thresholds(P, thresholds), empty=EMPTY[empty]) == pytest.approx(best, abs=1e-12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(problems(), st.sampled_from(["zero", "one"]))
+def test_fta_finds_the_best_of_its_grid_for_every_label_above_the_bound(problem, empty):
+    P, Y = problem
+    grid = np.array([0.05, 0.1, 0.2, 0.31, 0.5], dtype=np.float32)
+    thresholds = decide.tune_fta(P, Y, grid=grid, cut=0.1, empty=empty)
+    bound = lower_bound(Y.mean(axis=0))
+    for label, threshold in enumerate(thresholds):
+        column, truth = P[:, [label]], Y[:, [label]]
+        f = {
+            t: metrics.macro_f1(truth, decide.apply_thresholds(column, t), empty=EMPTY[empty])
+            for t in grid
+            if t >= np.float32(0.1) and t > bound[label]
+        }
+        assert threshold >= max(np.float32(0.1), bound[label])
+        if f and max(f.values()) > 0:
+            assert threshold in f
+            assert f[threshold] == pytest.approx(max(f.values()), abs=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems(), st.sampled_from(["macro_f1", "micro_f1", "example_f1"]), st.sampled_from(["zero", "one"]))
+def test_the_common_threshold_of_fta_is_the_best_of_its_grid(problem, objective, empty):
+    P, Y = problem
+    grid = np.array([0.05, 0.1, 0.2, 0.31, 0.5], dtype=np.float32)
+    thresholds = decide.tune_fta(P, Y, grid=grid, objective=objective, common=True, empty=empty)
+    values = [METRIC[objective](Y, decide.apply_thresholds(P, t), empty=EMPTY[empty]) for t in grid]
+    found = METRIC[objective](Y, decide.apply_thresholds(P, thresholds), empty=EMPTY[empty])
+    assert found == pytest.approx(max(values), abs=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems(), st.sampled_from(["macro_f1", "micro_f1", "example_f1"]), st.booleans(), st.integers(1, 5))
+def test_fta_over_a_stream_equals_fta_over_all_rows(problem, objective, common, size):
+    P, Y = problem
+    counted = decide.FixedThresholds(P.shape[1], objective=objective)
+    for start in range(0, P.shape[0], size):
+        counted.update(P[start : start + size], Y[start : start + size])
+    np.testing.assert_array_equal(
+        counted.thresholds(common=common, cut=0.05), decide.tune_fta(P, Y, objective=objective, common=common, cut=0.05)
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    problems(max_rows=25),
+    st.sampled_from(["macro_f1", "micro_f1"]),
+    st.sampled_from([(1.0, 2.0), (1.0, 20.0), (0.0, 1.0)]),
+    st.sampled_from([None, "fixed", "causal"]),
+)
+def test_ofo_equals_its_plain_twin(problem, objective, initial, bound):
+    P, Y = problem
+    a, b = initial
+    prior = Y.mean(axis=0) if bound == "fixed" else None
+    online = decide.OnlineF(a=a, b=b, objective=objective, bounded=bound is not None, prior=prior).update(P, Y)
+    expected = ofo(P.toarray(), Y, a, b, objective, bound, prior)
+    np.testing.assert_array_equal(online.a, expected.a)
+    np.testing.assert_array_equal(online.b, expected.b)
+    np.testing.assert_array_equal(online.thresholds, expected.thresholds)
+    for empty, value in EMPTY.items():
+        if objective == "macro_f1":
+            assert online.macro_f1(empty=empty) == pytest.approx(
+                metrics.macro_f1(Y, expected.decisions, empty=value), abs=1e-12
+            )
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems(max_rows=25), st.integers(1, 7))
+def test_ofo_does_not_care_how_the_stream_is_cut_nor_when_labels_appear(problem, size):
+    P, Y = problem
+    online = decide.OnlineF(b=4)
+    for start in range(0, P.shape[0], size):
+        rows, truth = P[start : start + size], Y[start : start + size]
+        # Columns after the last one that anything is known of have not come up yet.
+        used = np.flatnonzero((rows.toarray() > 0).any(axis=0) | truth.any(axis=0))
+        width = max(online.n_labels, used[-1] + 1 if len(used) else 0, 1)
+        least = online.least_after(truth.shape[0])
+        online.update(rows[:, :width], truth[:, :width])
+        assert (online.thresholds[: len(least)] >= least).all()
+    whole = decide.OnlineF(b=4).update(P, Y)
+    n = online.n_labels
+    np.testing.assert_array_equal(online.thresholds, whole.thresholds[:n])
+
+
+def test_equation_4_holds_after_a_long_stream_of_true_probabilities():
+    """F* = 2 tau*: OFO comes to half of the F that sorting finds, and to the same threshold."""
+    generator = np.random.default_rng(0)
+    p = generator.beta(0.3, 1.5, size=(40_000, 3)).astype(np.float32)
+    P, Y = sparse.csr_array(p), generator.random(p.shape) < p
+    online, searched = decide.tune_ofo(P, Y, b=10), decide.tune_sto(P, Y)
+    best = [metrics.macro_f1(Y[:, [j]], decide.apply_thresholds(P[:, [j]], searched[j])) for j in range(3)]
+    np.testing.assert_allclose(online, np.array(best) / 2, atol=0.01)
+
+
+def test_kappa_is_the_larger_of_the_cut_and_the_bound_and_a_cut_of_zero_switches_both_off():
+    np.testing.assert_allclose(kappa(0.1, [0.0, 0.25, 0.05]), [0.1, 0.2, 0.1], rtol=1e-6)
+    assert kappa(0, [0.5, 1.0]).tolist() == [0.0, 0.0]
+    P, Y = sparse.csr_array(np.array([[0.3], [0.2], [0.1]], np.float32)), np.array([[1], [1], [0]])
+    assert decide.tune_sto(P, Y)[0] <= np.float32(0.2)
+    # The label is on two thirds of the rows: nothing below 0.4 may be tried, so that nothing is found.
+    assert decide.tune_sto(P, Y, cut=0.01)[0] >= np.float32(0.4)
+
+
+def test_conventions_for_empty_labels_lead_to_different_thresholds():
+    P = sparse.csr_array(np.array([[0.6, 0.7], [0.6, 0.0]], dtype=np.float32))
+    Y = np.array([[1, 0], [1, 0]])  # the second label has no positive, but a probability of 0.7
+    speaks, is_silent = (decide.tune_sto(P, Y, empty=empty) for empty in ("zero", "one"))
+    assert speaks[1] <= 0.7 < is_silent[1]
+    for empty, thresholds in (("zero", speaks), ("one", is_silent)):
+        choice = decide.choose_thresholds(P, Y, method="sto", c=[100], empty=empty)
+        np.testing.assert_array_equal(choice.thresholds[:1], thresholds[:1])
+
+
+@pytest.mark.parametrize("method", ["ofo", "fta", "sto"])
+def test_choice_values_are_those_of_the_metrics_and_the_best_is_taken(method):
+    generator = np.random.default_rng(1)
+    p = (generator.beta(0.2, 2, size=(400, 6)) * (generator.random((400, 6)) < 0.6)).astype(np.float32)
+    Y = (generator.random(p.shape) < p).astype(int)
+    P = sparse.csr_array(p)
+    choice = decide.choose_thresholds(P, Y, method=method, c=(1000, 20, 5, 2))
+    assert choice.values[choice.c] == max(choice.values.values())
+    decided = decide.apply_thresholds(P, choice.thresholds)
+    assert choice.values[choice.c] == pytest.approx(metrics.macro_f1(Y, decided, empty=0.0))
+    honest = decide.choose_thresholds(P, Y, method=method, c=(1000, 20, 5, 2), folds=4)
+    assert all(honest.values[c] <= choice.values[c] + 0.05 for c in honest.values)
+
+
+def test_estimates_of_other_types_and_orders_are_put_in_order():
+    P = sparse.csr_matrix(np.array([[0.5, 0.25, 0.0], [0.0, 0.75, 0.125]]))
+    shuffled = sparse.csr_matrix((P.data[[1, 0, 3, 2]], P.indices[[1, 0, 3, 2]], P.indptr), shape=P.shape)
+    Y = np.array([[1, 0, 0], [0, 1, 0]])
+    for tune in (decide.tune_sto, decide.tune_fta, decide.tune_ofo):
+        np.testing.assert_array_equal(tune(shuffled, Y), tune(P, Y))
+        np.testing.assert_array_equal(tune(P.toarray(), sparse.csc_array(Y)), tune(P, Y))
+    assert estimates(P, Y).is_hit.tolist() == [True, False, True, False]
+
+
+@pytest.mark.parametrize("tune", [decide.tune_sto, decide.tune_fta, decide.tune_ofo])
+@pytest.mark.parametrize(
+    ("P", "Y", "said"),
+    [
+        ([[0.5]], [[1, 0]], "shape"),
+        ([[0.5]], [[2]], "0 and 1"),
+        ([[np.nan]], [[1]], "finite"),
+        ([[-0.5]], [[1]], "least value is -0.5"),
+    ],
+)
+def test_refused_input_says_what_is_wrong(tune, P, Y, said):
+    with pytest.raises(ValueError, match=said):
+        tune(np.array(P), np.array(Y))
+
+
+def test_refused_settings_name_the_parameter():
+    P, Y = np.array([[0.5]]), np.array([[1]])
+    for call, said in [
+        (lambda: decide.tune_sto(P, Y, objective="accuracy"), "objective must be"),
+        (lambda: decide.tune_sto(P, Y, cut=2), "cut must be"),
+        (lambda: decide.tune_sto(P, Y, empty="half"), "empty must be 'zero' or 'one'"),
+        (lambda: decide.tune_sto(P, Y, prior=[2.0], cut=0.1), "prior must hold"),
+        (lambda: decide.tune_fta(P, Y, grid=[0.0]), "grid must hold"),
+        (lambda: decide.tune_ofo(P, Y, objective="example_f1"), "no rule"),
+        (lambda: decide.tune_ofo(P, Y, a=3, b=2), "a must not be above b"),
+        (lambda: decide.choose_thresholds(P, Y, method="best"), "method must be"),
+        (lambda: decide.choose_thresholds(P, Y, c=[]), "at least one"),
+        (lambda: decide.apply_thresholds(P, [0.5, 0.5]), "one for each of the 1 labels"),
+        (lambda: decide.FixedThresholds(2).update(P, Y), "P has 1 labels"),
+        (lambda: decide.OnlineF().update(np.ones((1, 2)), np.ones((1, 2))).update(P, Y), "2 are known"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            call()
+
+
+LARGE = """
+import resource, sys
+import numpy as np
+from scipy import sparse
+from ramify import decide
+
+n, m, k = 100_000, 300_000, 20
+generator = np.random.default_rng(0)
+labels = np.sort(generator.integers(0, m // k, (n, k)) * k + np.arange(k), axis=1).astype(np.int32)
+p = generator.random((n, k)).astype(np.float32) ** 3
+P = sparse.csr_array((p.ravel(), labels.ravel(), np.arange(n + 1, dtype=np.int32) * k), shape=(n, m))
+is_true = generator.random(P.nnz) < P.data
+indptr = np.concatenate([[0], np.cumsum(is_true)])[P.indptr].astype(np.int32)
+Y = sparse.csr_array((np.ones(is_true.sum(), np.float32), P.indices[is_true], indptr), shape=P.shape)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+tune, settings = sys.argv[1], dict(argument.split("=") for argument in sys.argv[2:])
+thresholds = getattr(decide, tune)(P, Y, **settings)
+assert thresholds.shape == (m,) and thresholds.dtype == np.float32
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["tune_sto"],
+        ["tune_fta"],
+        ["tune_ofo"],
+        ["choose_thresholds_of", "method=sto"],
+        ["tune_sto", "objective=example_f1"],
+        ["tune_fta", "objective=micro_f1"],
+    ],
+    ids=" ".join,
+)
+def test_a_hundred_thousand_rows_of_three_hundred_thousand_labels_fit_into_memory(arguments):
+    """A dense array of that shape would take 120 GB, one byte an entry 30 GB; the address space is kept below 3 GB."""
+    code = LARGE.replace(
+        "thresholds = getattr(decide, tune)(P, Y, **settings)",
+        "choose = lambda P, Y, **settings: decide.choose_thresholds(P, Y, c=(100,), folds=2, **settings).thresholds\n"
+        "thresholds = (choose if tune == 'choose_thresholds_of' else getattr(decide, tune))(P, Y, **settings)",
+    )
+    limit = 3 * 2**30
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        env={"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": ":".join(sys.path)},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert int(done.stdout) < 1000  # megabytes
