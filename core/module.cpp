@@ -11,6 +11,7 @@ void bind_trees(nb::module_& m);
 void bind_blocks(nb::module_& m);
 void bind_online(nb::module_& m);
 void bind_decide(nb::module_& m);
+void bind_fastxml(nb::module_& m);
 
 static void poll_python_signals() {
     nb::gil_scoped_acquire gil;
@@ -31,4 +32,5 @@ NB_MODULE(_core, m) {
     bind_blocks(m);
     bind_online(m);
     bind_decide(m);
+    bind_fastxml(m);
 }

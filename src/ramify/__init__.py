@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 __all__ = [
+    "FastXMLClassifier",
     "OnlinePLTClassifier",
     "PLTClassifier",
     "ThresholdClassifier",
@@ -23,12 +24,14 @@ __all__ = [
 
 if TYPE_CHECKING:
     from ramify import data, decide, metrics, plots, progressive, trees
+    from ramify.models.fastxml import FastXMLClassifier
     from ramify.models.online_plt import OnlinePLTClassifier
     from ramify.models.plt import PLTClassifier
     from ramify.models.threshold import ThresholdClassifier
     from ramify.persist import load
 
 _HOMES = {
+    "FastXMLClassifier": "ramify.models.fastxml",
     "OnlinePLTClassifier": "ramify.models.online_plt",
     "PLTClassifier": "ramify.models.plt",
     "ThresholdClassifier": "ramify.models.threshold",

@@ -299,3 +299,83 @@ class OnlineLearner:
     def memory(self) -> int: ...
     @property
     def has_labels(self) -> bool: ...
+
+# fastxml
+class ForestSettings:
+    def __init__(
+        self,
+        *,
+        n_trees: int,
+        max_leaf: float,
+        labels_per_leaf: int,
+        max_iterations: int,
+        C: float,
+        eps: float,
+        max_newton: int,
+    ) -> None: ...
+
+def grow_forest(
+    x_indptr: NDArray[np.int64],
+    x_indices: NDArray[np.int32],
+    x_data: NDArray[np.float32],
+    y_indptr: NDArray[np.int64],
+    y_indices: NDArray[np.int32],
+    n_labels: int,
+    label_gain: NDArray[np.float32] | None,
+    sample_weight: NDArray[np.float32] | None,
+    features: FeatureSettings,
+    settings: ForestSettings,
+    seed: int,
+    n_threads: int,
+    progress: Progress | None = None,
+) -> dict[str, NDArray[Any]]: ...
+def l1_logistic(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    data: NDArray[np.float32],
+    n_features: int,
+    is_positive: NDArray[np.int8],
+    cost: NDArray[np.float32],
+    eps: float,
+    max_newton: int,
+    seed: int,
+) -> NDArray[np.float64]: ...
+def split_by_ranking(
+    y_indptr: NDArray[np.int64],
+    y_indices: NDArray[np.int32],
+    n_labels: int,
+    label_gain: NDArray[np.float32] | None,
+    sample_weight: NDArray[np.float32] | None,
+    start: NDArray[np.int8],
+    max_iterations: int,
+) -> tuple[NDArray[np.int8], NDArray[np.float64]]: ...
+
+class InstanceForest:
+    def __init__(self, arrays: dict[str, NDArray[Any]], n_labels: int, features: FeatureSettings) -> None: ...
+    def predict(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        data: NDArray[np.float32],
+        top_k: int | None,
+        threshold: float,
+        label_threshold: NDArray[np.float32] | None,
+        n_threads: int,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], int]: ...
+    def predict_row(
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int, threshold: float
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]: ...
+    def named(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        data: NDArray[np.float32],
+        labels: NDArray[np.int32],
+        n_threads: int,
+    ) -> NDArray[np.float32]: ...
+    def leaves(
+        self, indptr: NDArray[np.int64], indices: NDArray[np.int32], data: NDArray[np.float32], n_threads: int
+    ) -> NDArray[np.int32]: ...
+    def route(
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], tree: int
+    ) -> list[tuple[int, float, NDArray[np.int32], NDArray[np.float32]]]: ...

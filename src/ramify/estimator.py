@@ -24,6 +24,7 @@ from ramify.validation import check_integer, check_number
 
 if TYPE_CHECKING:
     from ramify.explain import Explanation
+    from ramify.routes import RouteExplanation
 
 __all__ = ["MORE_LIKELY_THAN_NOT", "WORTH_SHOWING", "ExtremeClassifier", "Query", "TrainingData"]
 
@@ -58,6 +59,9 @@ class ExtremeClassifier(InputChecks, FittedState, ClassifierMixin, BaseEstimator
 
     # Optional: _explain_row(indices, values, column) -> [(LabelTree, [(node, probability, features, contributions)])].
     _explain_row: Any = None
+
+    # Optional, instead, for trees over rows: _explain_routes(indices, values, column) -> [[RawStep]], a list a tree.
+    _explain_routes: Any = None
 
     def _dense_probabilities(self, X: sparse.csr_array) -> NDArray[np.float32]:
         """All probabilities of a multi-class model; rows sum to one."""
@@ -215,7 +219,7 @@ class ExtremeClassifier(InputChecks, FittedState, ClassifierMixin, BaseEstimator
         self.thresholds_ = np.broadcast_to(check_thresholds(thresholds, self.n_labels_), self.n_labels_).copy()
         return self
 
-    def explain(self, x: Any, label: Any = None, *, top: int = 5) -> Explanation:
+    def explain(self, x: Any, label: Any = None, *, top: int = 5) -> Explanation | RouteExplanation:
         """Why a label (the most probable one, if none is given) has its probability for the row x."""
         from ramify.explain import explain
 

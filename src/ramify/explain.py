@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify.inputs import as_texts, row_from_dict
-from ramify.naming import feature_names, hashed_terms, label_name
+from ramify.naming import hashed_terms, label_name
+from ramify.routes import RouteExplanation, explain_routes
+from ramify.score_parts import Contribution, coloured, made_of, plain, title, words
 from ramify.trees.label_tree import LabelTree
 from ramify.validation import check_integer
 
@@ -22,13 +24,6 @@ if TYPE_CHECKING:
 EXAMPLES = 3
 # How many of the row's best labels are looked at for that.
 RANKED = 200
-
-
-class Contribution(NamedTuple):
-    """What a feature of the row added to a node's score."""
-
-    feature: str
-    value: float
 
 
 @dataclass(frozen=True)
@@ -76,18 +71,18 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        paths = [[asdict(step) | {"contributions": _plain(step)} for step in path] for path in self.paths]
+        paths = [[asdict(step) | {"contributions": plain(step)} for step in path] for path in self.paths]
         return {"label": self.label, "name": self.name, "probability": self.probability, "paths": paths}
 
     def __str__(self) -> str:
-        lines = [f"{_title(self.label, self.name)}: probability {self.probability:.4f}"]
+        lines = [f"{title(self.label, self.name)}: probability {self.probability:.4f}"]
         for number, path in enumerate(self.paths):
             if len(self.paths) > 1:
                 lines.append(f"tree {number + 1} of {len(self.paths)}: probability {path[-1].cumulative:.4f}")
             for depth, step in enumerate(path):
                 indent = "  " * (depth + 1)
                 lines.append(f"{indent}{step.probability:.4f}  {step.stands_for}")
-                lines.append(f"{indent}        {_words(step)}")
+                lines.append(f"{indent}        {words(step)}")
         return "\n".join(lines)
 
     def __rich__(self) -> Tree:
@@ -105,13 +100,13 @@ class Explanation:
             if len(self.paths) > 1:
                 branch = root.add(Text(f"tree {number + 1} of {len(self.paths)}  {path[-1].cumulative:.1%}", "dim"))
             for step in path:
-                words = Text.assemble((f"{step.probability:6.1%}", "bold cyan"), "  ", step.stands_for)
-                words.no_wrap, words.overflow = True, "ellipsis"
-                branch = branch.add(Group(words, Padding(_coloured(step), (0, 0, 0, 8))))
+                line = Text.assemble((f"{step.probability:6.1%}", "bold cyan"), "  ", step.stands_for)
+                line.no_wrap, line.overflow = True, "ellipsis"
+                branch = branch.add(Group(line, Padding(coloured(step), (0, 0, 0, 8))))
         return root
 
 
-def explain(model: Any, x: Any, label: Any = None, *, top: int = 5) -> Explanation:
+def explain(model: Any, x: Any, label: Any = None, *, top: int = 5) -> Explanation | RouteExplanation:
     """Explain a label's probability for one row: a text, a dict feature -> value, an array, or a one-row sparse array.
 
     Without a label, the most probable one is explained. `top` is how many features each step shows.
@@ -123,7 +118,7 @@ def explain(model: Any, x: Any, label: Any = None, *, top: int = 5) -> Explanati
     ('banana', ['long', 'yellow'])
     """
     check_integer("top", top, at_least=1)
-    if model._explain_row is None:
+    if model._explain_row is None and model._explain_routes is None:
         raise ValueError(f"a {type(model).__name__} has no paths to explain")
     indices, values = _one_row(model, x)
     if label is None:
@@ -133,6 +128,9 @@ def explain(model: Any, x: Any, label: Any = None, *, top: int = 5) -> Explanati
         label = best[0][0]
     column = int(model.label_encoding_.columns([label])[0])
     terms = hashed_terms(model, x)
+    if model._explain_routes is not None:
+        routes = model._explain_routes(indices, values, column)
+        return explain_routes(model, label, column, routes, top, terms)
     # An inner node is described by those of its labels that the row makes most probable: they are why it was opened.
     ranked, _ = model._predict_row(indices, values, RANKED, 0.0)
     paths = [_steps(model, tree, raw, ranked, top, terms) for tree, raw in model._explain_row(indices, values, column)]
@@ -170,7 +168,7 @@ def node_examples(
         best = ranked[np.isin(ranked, below)][:count]
         columns = np.concatenate((best, columns[~np.isin(columns, best)]))[:count]
     labels = model.label_encoding_.names(columns)
-    return [_title(label, label_name(model, int(column))) for label, column in zip(labels, columns, strict=True)]
+    return [title(label, label_name(model, int(column))) for label, column in zip(labels, columns, strict=True)]
 
 
 def _steps(
@@ -182,16 +180,7 @@ def _steps(
     for node, probability, features, added in raw:
         # The product is taken in float32, as the search does: the last step agrees with predict_proba to the bit.
         cumulative = float(np.float32(cumulative) * np.float32(probability))
-        is_bias = features >= model.n_features_in_
-        bias = float(added[is_bias].sum(dtype=np.float64))
-        features, added = features[~is_bias], added[~is_bias].astype(np.float64)
-        order = np.argsort(-np.abs(added), kind="stable")[:top]
-        names = [
-            terms.get(int(f)) or name
-            for f, name in zip(features[order], feature_names(model, features[order]), strict=True)
-        ]
-        shown = [Contribution(name, value) for name, value in zip(names, added[order].tolist(), strict=True)]
-        total = float(added.sum())
+        parts = made_of(model, features, added, top, terms)
         steps.append(
             Step(
                 node=int(node),
@@ -199,10 +188,7 @@ def _steps(
                 n_labels=int(tree.n_labels_below[node]),
                 probability=float(probability),
                 cumulative=cumulative,
-                score=total + bias,
-                bias=bias,
-                contributions=shown,
-                rest=total - float(added[order].sum()),
+                **parts,
             )
         )
     return steps
@@ -220,32 +206,3 @@ def _one_row(model: Any, x: Any) -> tuple[NDArray[np.int32], NDArray[np.float32]
     if rows.shape[0] != 1:
         raise ValueError(f"explain takes one row, got {rows.shape[0]}")
     return rows.indices, rows.data
-
-
-def _title(label: Any, name: str) -> str:
-    return f"{label} {name}".rstrip()
-
-
-def _words(step: Step) -> str:
-    parts = [f"{feature} {value:+.2f}" for feature, value in step.contributions]
-    if abs(step.rest) >= 0.005:
-        parts.append(f"others {step.rest:+.2f}")
-    if step.bias:
-        parts.append(f"bias {step.bias:+.2f}")
-    return ", ".join(parts) if parts else "no feature of the row is known here"
-
-
-def _coloured(step: Step) -> Any:
-    from rich.text import Text
-
-    text = Text(style="dim") if not step.contributions else Text()
-    for place, part in enumerate(_words(step).split(", ")):
-        sign = part.rpartition(" ")[2][:1]
-        text.append("  " * (place > 0))
-        # No-break spaces keep a feature and its number on one line.
-        text.append(part.replace(" ", "\u00a0"), style={"+": "green", "-": "red"}.get(sign, ""))
-    return text
-
-
-def _plain(step: Step) -> list[dict[str, Any]]:
-    return [contribution._asdict() for contribution in step.contributions]

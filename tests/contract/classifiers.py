@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ramify import OnlinePLTClassifier, PLTClassifier, ThresholdClassifier
+from ramify import FastXMLClassifier, OnlinePLTClassifier, PLTClassifier, ThresholdClassifier
 
 
 def online(**given):
@@ -39,6 +39,10 @@ CLASSIFIERS = {
     "ofo": tuned(PLTClassifier, SMALL_TREE),
     "fta": tuned(PLTClassifier, SMALL_TREE, method="fta", objective="example_f1"),
     "sto, online plt": tuned(OnlinePLTClassifier, method="sto", empty="one"),
+    "fastxml": lambda **settings: FastXMLClassifier(**{"n_trees": 5, "max_leaf": 5, "random_state": 0, **settings}),
+    "fastxml, propensities": lambda **settings: FastXMLClassifier(
+        **{"n_trees": 3, "max_leaf": 3, "C": 4.0, "propensity": (0.55, 1.5), "random_state": 0, **settings}
+    ),
 }
 
 # Settings under which training comes to the optimum and looks at nothing but rows and their weights.
@@ -60,6 +64,8 @@ CONVERGED = {
         "passes": 60,
         "shuffle": False,
     },
+    # Sides start from what a row holds: a weight is as good as a repetition but for how far separators are solved.
+    "FastXMLClassifier": {"eps": 1e-6},
 }
 
 # Checks of scikit-learn that a classifier of this library fails on purpose, and why.

@@ -1,0 +1,357 @@
+/// Python's view of FastXML: growing a forest, its answers, and the two kernels that tests look at alone.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "arrays.hpp"
+#include "grow_forest.hpp"
+#include "instance_forest.hpp"
+#include "parallel.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace ramify;
+
+namespace {
+
+using Bytes = Input<std::int8_t>;
+using Ints = Input<std::int32_t>;
+using Longs = Input<std::int64_t>;
+using Floats = Input<float>;
+
+std::span<const float> checked_positive(const std::optional<Floats>& values, std::size_t size, const char* name) {
+    if (!values) return {};
+    if (values->size() != size) throw nb::value_error((std::string(name) + " has a wrong length").c_str());
+    for (float v : view(*values))
+        if (!(v > 0) || !std::isfinite(v)) throw nb::value_error((std::string(name) + " must be finite and above 0").c_str());
+    return view(*values);
+}
+
+void check_labels(const Longs& indptr, const Ints& indices, std::int64_t n_labels) {
+    if (n_labels < 0 || n_labels > std::numeric_limits<std::int32_t>::max()) throw nb::value_error("n_labels is out of range");
+    check_csr(view(indptr), view(indices), n_labels, "Y");
+}
+
+nb::dict to_dict(ForestStorage&& forest) {
+    nb::dict arrays;
+    arrays["tree_begin"] = to_numpy(std::move(forest.tree_begin));
+    arrays["child"] = to_numpy(std::move(forest.child));
+    arrays["mass"] = to_numpy(std::move(forest.mass));
+    arrays["weight_begin"] = to_numpy(std::move(forest.weight_begin));
+    arrays["weight_feature"] = to_numpy(std::move(forest.weight_feature));
+    arrays["weight"] = to_numpy(std::move(forest.weight));
+    arrays["label_begin"] = to_numpy(std::move(forest.label_begin));
+    arrays["label"] = to_numpy(std::move(forest.label));
+    arrays["probability"] = to_numpy(std::move(forest.probability));
+    return arrays;
+}
+
+nb::dict grow(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices, std::int64_t n_labels,
+              const std::optional<Floats>& label_gain, const std::optional<Floats>& sample_weight, const FeatureSettings& features,
+              const ForestSettings& settings, std::uint64_t seed, int n_threads, Progress* progress) {
+    const CsrView X = checked_csr(x_indptr, x_indices, x_data, features.n_features, "X");
+    check_labels(y_indptr, y_indices, n_labels);
+    if (x_indptr.size() != y_indptr.size()) throw nb::value_error("X and Y differ in their number of rows");
+    const auto n_rows = static_cast<std::size_t>(X.n_rows());
+    if (n_rows == 0) throw nb::value_error("a forest needs at least one row");
+    if (n_rows > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) throw nb::value_error("a forest takes at most 2^31 - 1 rows");
+    const std::span<const float> weight = checked_positive(sample_weight, n_rows, "sample_weight");
+    const std::span<const float> gain = checked_positive(label_gain, static_cast<std::size_t>(n_labels), "label_gain");
+    ForestStorage forest;
+    {
+        nb::gil_scoped_release release;
+        const PreparedRows rows(X, features, n_threads);
+        const RankedLabels labels(view(y_indptr), view(y_indices), gain, weight);
+        const ForestData data(rows, labels, weight, features.n_columns(), n_labels);
+        forest = grow_forest(data, settings, seed, n_threads, progress);
+    }
+    return to_dict(std::move(forest));
+}
+
+auto separate(const Longs& indptr, const Ints& indices, const Floats& data, std::int64_t n_features, const Bytes& is_positive, const Floats& cost, double eps,
+              int max_newton, std::uint64_t seed) {
+    if (n_features < 0 || n_features > std::numeric_limits<std::int32_t>::max()) throw nb::value_error("n_features is out of range");
+    const CsrView X = checked_csr(indptr, indices, data, n_features, "X");
+    const auto n_rows = static_cast<std::size_t>(X.n_rows());
+    if (is_positive.size() != n_rows || cost.size() != n_rows) throw nb::value_error("is_positive and cost need an entry for each row");
+    std::vector<double> weight;
+    {
+        nb::gil_scoped_release release;
+        SeparatorProblem problem;
+        problem.is_positive.assign(view(is_positive).begin(), view(is_positive).end());
+        problem.cost.assign(view(cost).begin(), view(cost).end());
+        problem.begin.assign(static_cast<std::size_t>(n_features) + 1, 0);
+        for (std::int32_t j : X.indices) ++problem.begin[static_cast<std::size_t>(j) + 1];
+        for (std::size_t j = 1; j < problem.begin.size(); ++j) problem.begin[j] += problem.begin[j - 1];
+        problem.cells.resize(X.indices.size());
+        std::vector<std::size_t> next(problem.begin.begin(), problem.begin.end() - 1);
+        for (std::size_t i = 0; i < n_rows; ++i)
+            for (std::int64_t k = X.indptr[i]; k < X.indptr[i + 1]; ++k)
+                problem.cells[next[X.indices[k]]++] = {static_cast<std::uint32_t>(i), X.data[k]};
+        SeparatorSolver solver;
+        Watch watch;
+        solver.solve(problem, {.C = 1.0, .eps = eps, .max_newton = max_newton}, seed, &watch);
+        weight = std::move(solver.weight);
+    }
+    return to_numpy(std::move(weight));
+}
+
+nb::tuple split_by_ranking(const Longs& y_indptr, const Ints& y_indices, std::int64_t n_labels, const std::optional<Floats>& label_gain,
+                           const std::optional<Floats>& sample_weight, const Bytes& start, int max_iterations) {
+    check_labels(y_indptr, y_indices, n_labels);
+    const std::size_t n_rows = y_indptr.size() - 1;
+    if (start.size() != n_rows) throw nb::value_error("start needs an entry for each row");
+    const std::span<const float> gain = checked_positive(label_gain, static_cast<std::size_t>(n_labels), "label_gain");
+    const std::span<const float> weight = checked_positive(sample_weight, n_rows, "sample_weight");
+    std::vector<std::int8_t> side;
+    std::vector<double> objectives;
+    {
+        nb::gil_scoped_release release;
+        for (std::int8_t s : view(start)) side.push_back(s != 0);
+        std::vector<std::int32_t> rows(n_rows);
+        for (std::size_t i = 0; i < n_rows; ++i) rows[i] = static_cast<std::int32_t>(i);
+        Watch watch;
+        RankingSplit(static_cast<std::size_t>(n_labels)).run({view(y_indptr), view(y_indices), gain, weight}, rows, side, max_iterations, &objectives, &watch);
+    }
+    return nb::make_tuple(to_numpy(std::move(side)), to_numpy(std::move(objectives)));
+}
+
+/// A grown forest. Keeps the numpy arrays alive that it reads, memory-mapped ones too.
+class BoundForest {
+public:
+    BoundForest(const nb::dict& arrays, std::int64_t n_labels, const FeatureSettings& features) {
+        if (n_labels < 0 || n_labels > std::numeric_limits<std::int32_t>::max()) throw nb::value_error("n_labels is out of range");
+        forest_.tree_begin = take<std::int64_t>(arrays, "tree_begin");
+        forest_.child = take<std::int32_t>(arrays, "child");
+        forest_.mass = take<float>(arrays, "mass");
+        forest_.weight_begin = take<std::int64_t>(arrays, "weight_begin");
+        forest_.weight_feature = take<std::int32_t>(arrays, "weight_feature");
+        forest_.weight = take<float>(arrays, "weight");
+        forest_.label_begin = take<std::int64_t>(arrays, "label_begin");
+        forest_.label = take<std::int32_t>(arrays, "label");
+        forest_.probability = take<float>(arrays, "probability");
+        forest_.features = features;
+        forest_.n_labels = n_labels;
+        forest_.attach();
+    }
+
+    nb::tuple predict(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::int64_t> top_k, float threshold,
+                      const std::optional<Floats>& label_threshold, int n_threads) const {
+        const CsrView X = checked_csr(indptr, indices, data, forest_.features.n_features, "X");
+        ForestQuery query;
+        query.top_k = top_k.value_or(forest_.n_labels);
+        query.threshold = threshold;
+        if (label_threshold) {
+            query.label_threshold = view(*label_threshold);
+            if (query.label_threshold.size() != static_cast<std::size_t>(forest_.n_labels)) throw nb::value_error("label_threshold needs a value for each label");
+        }
+        const std::int64_t n = X.n_rows();
+        std::vector<std::int64_t> out_indptr(n + 1, 0);
+        std::vector<std::int32_t> out_label;
+        std::vector<float> out_probability;
+        std::int64_t n_products = 0;
+        {
+            nb::gil_scoped_release release;
+            query.prepare(forest_.n_labels);
+            std::vector<std::vector<LabelProbability>> answers(n_chunks(n));
+            n_products = for_every_row(X, n_threads, [&](std::int64_t i, std::span<const std::int32_t> leaves, ForestScratch& s) {
+                forest_.average(leaves, s);
+                forest_.choose(query, s);
+                forest_.forget(s);
+                std::ranges::sort(s.found, {}, &LabelProbability::label);
+                auto& answer = answers[i / chunk];
+                answer.insert(answer.end(), s.found.begin(), s.found.end());
+                out_indptr[i + 1] = static_cast<std::int64_t>(s.found.size());
+            });
+            for (std::int64_t i = 0; i < n; ++i) out_indptr[i + 1] += out_indptr[i];
+            out_label.reserve(out_indptr.back());
+            out_probability.reserve(out_indptr.back());
+            for (auto& answer : answers) {
+                for (const LabelProbability& found : answer) {
+                    out_label.push_back(found.label);
+                    out_probability.push_back(found.probability);
+                }
+                std::vector<LabelProbability>().swap(answer);
+            }
+        }
+        return nb::make_tuple(to_numpy(std::move(out_indptr)), to_numpy(std::move(out_label)), to_numpy(std::move(out_probability)), n_products);
+    }
+
+    /// Probabilities of these labels for each row: n x len(labels).
+    auto named(const Longs& indptr, const Ints& indices, const Floats& data, const Ints& labels, int n_threads) const {
+        const CsrView X = checked_csr(indptr, indices, data, forest_.features.n_features, "X");
+        for (std::int32_t l : view(labels))
+            if (l < 0 || l >= forest_.n_labels) throw nb::value_error(("label " + std::to_string(l) + " is outside the model's labels").c_str());
+        const auto n = static_cast<std::size_t>(X.n_rows()), n_named = labels.size();
+        std::vector<float> probability(n * n_named);
+        {
+            nb::gil_scoped_release release;
+            for_every_row(X, n_threads, [&](std::int64_t i, std::span<const std::int32_t> leaves, ForestScratch& s) {
+                forest_.average(leaves, s);
+                for (std::size_t k = 0; k < n_named; ++k) probability[static_cast<std::size_t>(i) * n_named + k] = s.total[labels.data()[k]];
+                forest_.forget(s);
+            });
+        }
+        return to_numpy(std::move(probability), {n, n_named});
+    }
+
+    /// The leaf of each row in each tree: n x n_trees.
+    auto leaves(const Longs& indptr, const Ints& indices, const Floats& data, int n_threads) const {
+        const CsrView X = checked_csr(indptr, indices, data, forest_.features.n_features, "X");
+        const auto n = static_cast<std::size_t>(X.n_rows()), n_trees = static_cast<std::size_t>(forest_.n_trees());
+        std::vector<std::int32_t> leaf(n * n_trees);
+        {
+            nb::gil_scoped_release release;
+            for_every_row(X, n_threads, [&](std::int64_t i, std::span<const std::int32_t> of_row, ForestScratch&) {
+                std::ranges::copy(of_row, leaf.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(i) * n_trees));
+            });
+        }
+        return to_numpy(std::move(leaf), {n, n_trees});
+    }
+
+    /// One row, answered best first, with as little ado as possible.
+    nb::tuple predict_row(const Ints& indices, const Floats& values, std::int64_t top_k, float threshold) const {
+        thread_local ForestScratch s;
+        prepare_row(indices, values, s);
+        InstanceForest::scatter(s);
+        std::vector<std::int32_t> leaves(static_cast<std::size_t>(forest_.n_trees()));
+        for (std::size_t t = 0; t < leaves.size(); ++t) leaves[t] = static_cast<std::int32_t>(forest_.leaf(static_cast<std::int64_t>(t), s));
+        InstanceForest::gather(s);
+        ForestQuery query;
+        query.top_k = top_k;
+        query.threshold = threshold;
+        query.prepare(forest_.n_labels);
+        forest_.average(leaves, s);
+        forest_.choose(query, s);
+        forest_.forget(s);
+        std::vector<std::int32_t> labels;
+        std::vector<float> probabilities;
+        for (const LabelProbability& found : s.found) {
+            labels.push_back(found.label);
+            probabilities.push_back(found.probability);
+        }
+        return nb::make_tuple(to_numpy(std::move(labels)), to_numpy(std::move(probabilities)));
+    }
+
+    /// A row's way through a tree: nodes from the root to the leaf, and for each but the last what each feature added to the score.
+    nb::list route(const Ints& indices, const Floats& values, std::int64_t tree) const {
+        if (tree < 0 || tree >= forest_.n_trees()) throw nb::value_error("there is no tree of this number");
+        ForestScratch s;
+        prepare_row(indices, values, s);
+        InstanceForest::scatter(s);
+        nb::list steps;
+        for (std::int64_t v = forest_.tree_begin[tree];;) {
+            const bool is_leaf = forest_.child[v] < 0;
+            std::vector<std::int32_t> feature;
+            std::vector<float> contribution;
+            for (std::int64_t k = forest_.weight_begin[v]; k < forest_.weight_begin[v + 1]; ++k) {
+                const std::int32_t f = forest_.weight_feature[k];
+                if (s.dense[f] == 0.0f) continue;
+                feature.push_back(f);
+                contribution.push_back(s.dense[f] * forest_.weight[k]);
+            }
+            const double score = forest_.score(v, s);
+            steps.append(nb::make_tuple(v, score, to_numpy(std::move(feature)), to_numpy(std::move(contribution))));
+            if (is_leaf) return steps;
+            v = forest_.child[v] + (score > 0);
+        }
+    }
+
+private:
+    static constexpr std::int64_t chunk = 256;
+
+    static std::size_t n_chunks(std::int64_t n) { return static_cast<std::size_t>((n + chunk - 1) / chunk); }
+
+    /// Calls work(row, its leaves, scratch) for every row. The rows of a chunk go through one tree after the other, so that a tree
+    /// stays in the cache meanwhile. The number of inner products.
+    template <class Work>
+    std::int64_t for_every_row(const CsrView& X, int n_threads, Work&& work) const {
+        const std::int64_t n = X.n_rows(), n_trees = forest_.n_trees();
+        std::vector<ForestScratch> scratch(usable_threads(n_threads, n_chunks(n)));
+        parallel_for(n_chunks(n), n_threads, [&](std::size_t task, int worker) {
+            ForestScratch& s = scratch[worker];
+            forest_.resize(s);
+            const std::int64_t first = static_cast<std::int64_t>(task) * chunk, last = std::min(n, first + chunk);
+            std::vector<Entry> prepared;
+            std::vector<std::size_t> begin{0};
+            for (std::int64_t i = first; i < last; ++i) {
+                const auto from = static_cast<std::size_t>(X.indptr[i]), length = static_cast<std::size_t>(X.indptr[i + 1]) - from;
+                forest_.features.append(X.indices.subspan(from, length), X.data.subspan(from, length), prepared);
+                begin.push_back(prepared.size());
+            }
+            std::vector<std::int32_t> leaf(static_cast<std::size_t>((last - first) * n_trees));
+            for (std::int64_t t = 0; t < n_trees; ++t)
+                for (std::int64_t i = 0; i < last - first; ++i) {
+                    s.x.assign(prepared.begin() + static_cast<std::ptrdiff_t>(begin[i]), prepared.begin() + static_cast<std::ptrdiff_t>(begin[i + 1]));
+                    InstanceForest::scatter(s);
+                    leaf[static_cast<std::size_t>(i * n_trees + t)] = static_cast<std::int32_t>(forest_.leaf(t, s));
+                    InstanceForest::gather(s);
+                }
+            for (std::int64_t i = first; i < last; ++i) work(i, std::span<const std::int32_t>(leaf).subspan((i - first) * n_trees, n_trees), s);
+        });
+        std::int64_t n_products = 0;
+        for (const ForestScratch& s : scratch) n_products += s.n_products;
+        return n_products;
+    }
+
+    void prepare_row(const Ints& indices, const Floats& values, ForestScratch& s) const {
+        if (indices.size() != values.size()) throw nb::value_error("indices and values differ in length");
+        for (std::int32_t j : view(indices))
+            if (j < 0 || j >= forest_.features.n_features) throw nb::value_error("a feature number is outside the model's features");
+        forest_.resize(s);
+        s.x.clear();
+        forest_.features.append(view(indices), view(values), s.x);
+    }
+
+    template <class T>
+    std::span<const T> take(const nb::dict& arrays, const char* name) {
+        if (!arrays.contains(name)) throw nb::value_error((std::string("the model has no array named ") + name).c_str());
+        Input<T> array;
+        if (!nb::try_cast(arrays[name], array, false))  // a converted copy would not outlive this call
+            throw nb::value_error((std::string("the model's array ") + name + " has a wrong type or shape").c_str());
+        keep_.append(arrays[name]);
+        return view(array);
+    }
+
+    InstanceForest forest_;
+    nb::list keep_;
+};
+
+}  // namespace
+
+void bind_fastxml(nb::module_& m) {
+    nb::class_<ForestSettings>(m, "ForestSettings", "How the trees of a forest are grown.")
+        .def(
+            "__init__",
+            [](ForestSettings* self, std::int64_t n_trees, double max_leaf, std::int64_t labels_per_leaf, int max_iterations, double C, double eps, int max_newton) {
+                if (n_trees < 1 || n_trees > 1'000'000) throw nb::value_error("n_trees must be between 1 and 1000000");
+                if (!(max_leaf > 0) || labels_per_leaf < 1 || max_iterations < 1 || max_newton < 1)
+                    throw nb::value_error("max_leaf, labels_per_leaf, max_iterations and max_newton must be above 0");
+                if (!(C > 0) || !std::isfinite(C) || !(eps >= 0)) throw nb::value_error("C must be finite and above 0, eps not negative");
+                new (self) ForestSettings{n_trees, max_leaf, labels_per_leaf, max_iterations, {C, eps, max_newton}};
+            },
+            nb::kw_only(), "n_trees"_a, "max_leaf"_a, "labels_per_leaf"_a, "max_iterations"_a, "C"_a, "eps"_a, "max_newton"_a);
+    m.def("grow_forest", &grow, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "n_labels"_a, "label_gain"_a.none(),
+          "sample_weight"_a.none(), "features"_a, "settings"_a, "seed"_a, "n_threads"_a, "progress"_a.none() = nb::none(),
+          "Grow FastXML's trees; the arrays of the forest.");
+    m.def("l1_logistic", &separate, "indptr"_a, "indices"_a, "data"_a, "n_features"_a, "is_positive"_a, "cost"_a, "eps"_a, "max_newton"_a, "seed"_a,
+          "Weights of the L1-regularised logistic regression of some rows.");
+    m.def("split_by_ranking", &split_by_ranking, "y_indptr"_a, "y_indices"_a, "n_labels"_a, "label_gain"_a.none(), "sample_weight"_a.none(), "start"_a,
+          "max_iterations"_a, "The side of each row after the nDCG alternation from these sides, and the objective of each round.");
+    nb::class_<BoundForest>(m, "InstanceForest", "A grown forest over (memory-mapped) arrays, and its answers.")
+        .def(nb::init<const nb::dict&, std::int64_t, const FeatureSettings&>(), "arrays"_a, "n_labels"_a, "features"_a)
+        .def("predict", &BoundForest::predict, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a, "label_threshold"_a.none(), "n_threads"_a,
+             "CSR parts of the answer, rows sorted by label, and the number of inner products.")
+        .def("predict_row", &BoundForest::predict_row, "indices"_a, "values"_a, "top_k"_a, "threshold"_a, "One row: labels and their probabilities, best first.")
+        .def("named", &BoundForest::named, "indptr"_a, "indices"_a, "data"_a, "labels"_a, "n_threads"_a, "Probabilities of these labels for each row.")
+        .def("leaves", &BoundForest::leaves, "indptr"_a, "indices"_a, "data"_a, "n_threads"_a, "The leaf of each row in each tree.")
+        .def("route", &BoundForest::route, "indices"_a, "values"_a, "tree"_a,
+             "For each node on the row's way through a tree: node, score, features and what each added to the score.");
+}

@@ -1,0 +1,208 @@
+/// Trees whose inner nodes send a row to one of two children and whose leaves hold label distributions: the flat arrays
+/// of a whole forest, and the answers that it gives.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels.hpp"
+#include "sparse_rows.hpp"
+
+namespace ramify {
+
+/// Node v of a tree sends a row to `child[v]` + 1 if its score is above zero, else to `child[v]`; in a leaf `child` is -1.
+/// Children come after their parent, trees one after the other. Vectors while growing, views of numpy arrays afterwards.
+template <template <class> class Array>
+struct ForestArrays {
+    Array<std::int64_t> tree_begin;     ///< n_trees + 1: a tree's nodes, the root first
+    Array<std::int32_t> child;          ///< per node
+    Array<float> mass;                  ///< per node: the weight of the training rows that came there
+    Array<std::int64_t> weight_begin;   ///< n_nodes + 1
+    Array<std::int32_t> weight_feature; ///< rising within a node; the bias feature is the last one
+    Array<float> weight;
+    Array<std::int64_t> label_begin;    ///< n_nodes + 1
+    Array<std::int32_t> label;          ///< rising within a leaf
+    Array<float> probability;
+};
+template <class T>
+using ForestVector = std::vector<T>;
+template <class T>
+using ForestView = std::span<const T>;
+using ForestStorage = ForestArrays<ForestVector>;
+
+struct LabelProbability {
+    std::int32_t label;
+    float probability;
+};
+
+/// Best first; of equals the smaller label.
+inline bool is_better(const LabelProbability& a, const LabelProbability& b) {
+    return a.probability != b.probability ? a.probability > b.probability : a.label < b.label;
+}
+
+/// What is asked: at most top_k labels, each at least its threshold.
+struct ForestQuery {
+    std::int64_t top_k = 0;
+    float threshold = 0;
+    std::span<const float> label_threshold;    ///< per label; empty: the one threshold
+    std::vector<std::int32_t> always;          ///< labels whose threshold is zero: part of the answer even if no leaf has them
+    bool has_every_label = false;              ///< the same for all labels
+
+    void prepare(std::int64_t n_labels) {
+        has_every_label = label_threshold.empty() && threshold <= 0;
+        for (std::size_t l = 0; l < label_threshold.size(); ++l)
+            if (label_threshold[l] <= 0) always.push_back(static_cast<std::int32_t>(l));
+        top_k = std::clamp<std::int64_t>(top_k, 0, n_labels);
+    }
+    float needed(std::int32_t l) const { return label_threshold.empty() ? threshold : label_threshold[l]; }
+};
+
+/// Space for answering: arrays as long as there are features and labels, zero between two rows.
+struct ForestScratch {
+    std::vector<Entry> x;
+    std::vector<float> dense;  ///< x by feature
+    std::vector<float> total;  ///< by label
+    std::vector<std::uint8_t> is_touched;
+    std::vector<std::int32_t> touched;
+    std::vector<LabelProbability> found;
+    std::int64_t n_products = 0;
+};
+
+/// Read-only view of the arrays, checked once so that no damaged file can lead outside them.
+struct InstanceForest : ForestArrays<ForestView> {
+    FeatureSettings features;
+    std::int64_t n_labels = 0;
+
+    std::int64_t n_trees() const { return static_cast<std::int64_t>(tree_begin.size()) - 1; }
+    std::int64_t n_nodes() const { return static_cast<std::int64_t>(child.size()); }
+
+    void attach() const {
+        if (tree_begin.size() < 2 || tree_begin.front() != 0 || tree_begin.back() != n_nodes()) fail("tree_begin");
+        for (std::size_t t = 1; t < tree_begin.size(); ++t)
+            if (tree_begin[t] <= tree_begin[t - 1]) fail("tree_begin");
+        if (mass.size() != child.size()) fail("mass");
+        for (float m : mass)
+            if (!(m > 0) || !std::isfinite(m)) fail("mass");
+        check_begin(weight_begin, weight.size(), "weight_begin");
+        check_begin(label_begin, label.size(), "label_begin");
+        if (weight_feature.size() != weight.size()) fail("weight_feature");
+        if (probability.size() != label.size()) fail("probability");
+        for (std::int64_t t = 0; t < n_trees(); ++t)
+            for (std::int64_t v = tree_begin[t]; v < tree_begin[t + 1]; ++v) check_node(v, tree_begin[t + 1]);
+        for (float w : weight)
+            if (!std::isfinite(w)) fail("weight");
+        for (float p : probability)
+            if (!(p > 0 && p <= 1)) fail("probability");
+    }
+
+    void resize(ForestScratch& s) const {
+        s.dense.resize(static_cast<std::size_t>(features.n_columns()), 0.0f);
+        s.total.resize(static_cast<std::size_t>(n_labels), 0.0f);
+        s.is_touched.resize(static_cast<std::size_t>(n_labels), 0);
+    }
+
+    /// The leaf that a row reaches; the row lies in s.dense. Both factors of a product are floats, so products are exact, and
+    /// a sum in order of feature is the same as training's over the row's own features.
+    std::int64_t leaf(std::int64_t tree, ForestScratch& s) const {
+        std::int64_t v = tree_begin[tree];
+        while (child[v] >= 0) {
+            v = child[v] + (score(v, s) > 0);
+            ++s.n_products;
+        }
+        return v;
+    }
+
+    double score(std::int64_t v, const ForestScratch& s) const {
+        double sum = 0;
+        for (std::int64_t k = weight_begin[v]; k < weight_begin[v + 1]; ++k)
+            sum += static_cast<double>(s.dense[weight_feature[k]]) * weight[k];
+        return sum;
+    }
+
+    static void scatter(ForestScratch& s) {
+        for (const Entry& e : s.x) s.dense[e.feature] = e.value;
+    }
+    static void gather(ForestScratch& s) {
+        for (const Entry& e : s.x) s.dense[e.feature] = 0.0f;
+    }
+
+    /// Mean of the distributions of these leaves, into s.total for the labels in s.touched.
+    void average(std::span<const std::int32_t> leaves, ForestScratch& s) const {
+        for (std::int32_t v : leaves)
+            for (std::int64_t k = label_begin[v]; k < label_begin[v + 1]; ++k) {
+                const std::int32_t l = label[k];
+                if (!s.is_touched[l]) {
+                    s.is_touched[l] = 1;
+                    s.touched.push_back(l);
+                }
+                s.total[l] += probability[k];
+            }
+        const auto n = static_cast<float>(leaves.size());
+        for (std::int32_t l : s.touched) s.total[l] /= n;
+    }
+
+    static void forget(ForestScratch& s) {
+        for (std::int32_t l : s.touched) {
+            s.total[l] = 0;
+            s.is_touched[l] = 0;
+        }
+        s.touched.clear();
+    }
+
+    /// What the query asks for, best first, into s.found; after `average`.
+    void choose(const ForestQuery& query, ForestScratch& s) const {
+        s.found.clear();
+        for (std::int32_t l : s.touched)
+            if (s.total[l] >= query.needed(l)) s.found.push_back({l, s.total[l]});
+        const auto k = static_cast<std::size_t>(query.top_k);
+        if (s.found.size() > k) {
+            std::ranges::nth_element(s.found, s.found.begin() + static_cast<std::ptrdiff_t>(k), is_better);
+            s.found.resize(k);
+        }
+        std::ranges::sort(s.found, is_better);
+        auto add_absent = [&](std::int32_t l) {
+            if (!s.is_touched[l]) s.found.push_back({l, 0.0f});
+        };
+        if (query.has_every_label)
+            for (std::int32_t l = 0; l < n_labels && s.found.size() < k; ++l) add_absent(l);
+        for (std::size_t i = 0; i < query.always.size() && s.found.size() < k; ++i) add_absent(query.always[i]);
+    }
+
+private:
+    [[noreturn]] static void fail(const std::string& what) {
+        throw std::invalid_argument("model arrays do not fit together: " + what);
+    }
+
+    void check_begin(std::span<const std::int64_t> begin, std::size_t size, const char* name) const {
+        if (begin.size() != child.size() + 1 || begin.front() != 0 || begin.back() != static_cast<std::int64_t>(size)) fail(name);
+        for (std::size_t v = 1; v < begin.size(); ++v)
+            if (begin[v] < begin[v - 1]) fail(name);
+    }
+
+    static bool rises_within(std::span<const std::int32_t> values, std::int64_t n) {
+        std::int64_t last = -1;
+        for (std::int32_t value : values) {
+            if (value <= last || value >= n) return false;
+            last = value;
+        }
+        return true;
+    }
+
+    void check_node(std::int64_t v, std::int64_t end) const {
+        if (child[v] < 0 ? child[v] != -1 : (child[v] <= v || child[v] >= end - 1)) fail("child");
+        const auto n_weights = static_cast<std::size_t>(weight_begin[v + 1] - weight_begin[v]);
+        const auto n_here = static_cast<std::size_t>(label_begin[v + 1] - label_begin[v]);
+        if (child[v] < 0 ? n_weights > 0 : n_here > 0) fail("a leaf with weights, or an inner node with labels");
+        if (!rises_within(weight_feature.subspan(weight_begin[v], n_weights), features.n_columns())) fail("weight_feature");
+        if (!rises_within(label.subspan(label_begin[v], n_here), n_labels)) fail("label");
+    }
+};
+
+}  // namespace ramify
