@@ -130,6 +130,7 @@ public:
             const Locked locked(*this);
             std::vector<float> node_threshold;
             if (label_threshold) {
+                up_to_date(n_threads);  // rows that wait may still add nodes, and each needs its threshold
                 node_threshold = subtree_minimum(view(*label_threshold));
                 settings.node_threshold = node_threshold;
             }

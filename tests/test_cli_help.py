@@ -12,7 +12,7 @@ import pytest
 from cli_workspace import fresh_copy
 from ramify.cli.main import run
 
-COMMANDS = ["train", "stream", "predict", "evaluate", "explain", "tree", "convert", "plot", "demo"]
+COMMANDS = ["train", "stream", "predict", "evaluate", "tune", "explain", "tree", "convert", "plot", "demo"]
 
 
 def _examples(command, capsys):

@@ -123,7 +123,7 @@ def test_ofo_equals_its_plain_twin(problem, objective, initial, bound):
     np.testing.assert_array_equal(online.thresholds, expected.thresholds)
     for empty, value in EMPTY.items():
         if objective == "macro_f1":
-            assert online.macro_f1(empty=empty) == pytest.approx(
+            assert online.f1(empty=empty) == pytest.approx(
                 metrics.macro_f1(Y, expected.decisions, empty=value), abs=1e-12
             )
 

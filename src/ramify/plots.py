@@ -47,6 +47,19 @@ class Run(Protocol):
     def curve(self, metric: str, cumulative: bool) -> tuple[NDArray[Any], NDArray[Any]]: ...
 
 
+class FCurve(Protocol):
+    """What is drawn of a `ramify.decide.Curve`."""
+
+    @property
+    def method(self) -> str: ...
+    @property
+    def c(self) -> Sequence[float]: ...
+    @property
+    def validation(self) -> Sequence[float]: ...
+    @property
+    def test(self) -> Sequence[float]: ...
+
+
 def label_frequency(Y: Any, path: str | PathLike[str] | None = None) -> Figure:
     """How unequal the labels are: positives of a label over its rank, and the share that the top labels cover.
 
@@ -216,6 +229,34 @@ def progressive(
         axes.yaxis.set_major_formatter(_formatter(lambda value: f"{value:.0%}"))
     axes.set_title("each example is tested before it is learned")
     axes.legend(loc="best")
+    return _finish(figure, path)
+
+
+def f_measure(
+    curves: Sequence[FCurve], path: str | PathLike[str] | None = None, *, objective: str = "macro_f1"
+) -> Figure:
+    """An F measure against 1/c for each tuner of thresholds: dashed on the rows tuned on, solid on others.
+
+    `curves` are those of `ramify.decide.f_measure_curves`. Paper: extreme-f-measure, figure 1.
+    """
+    if not curves:
+        raise ValueError("there are no curves to draw")
+    figure = _new_figure(6.5, 4.2, path)
+    axes = figure.add_subplot()
+    for place, curve in enumerate(curves):
+        x = 1.0 / np.asarray(curve.c)
+        look: dict[str, Any] = {
+            "color": COLOURS[place % len(COLOURS)],
+            "marker": MARKERS[place % len(MARKERS)],
+            "markersize": 4,
+        }
+        axes.plot(x, 100 * np.asarray(curve.test), label=f"{curve.method.upper()} test", **look)
+        validation = 100 * np.asarray(curve.validation)
+        axes.plot(x, validation, label=f"{curve.method.upper()} validation", linestyle="--", **look)
+    axes.set_xscale("log")
+    axes.set_xlabel("1/c: where estimates are cut (STO, FTA), where thresholds begin (OFO)")
+    axes.set_ylabel(f"{objective.partition('_')[0]} F in percent")
+    axes.legend(fontsize=8, frameon=False)
     return _finish(figure, path)
 
 

@@ -38,6 +38,7 @@ CLASSIFIERS = {
     "online one-against-all": online(tree="one_level"),
     "ofo": tuned(PLTClassifier, SMALL_TREE),
     "fta": tuned(PLTClassifier, SMALL_TREE, method="fta", objective="example_f1"),
+    "ofo, online plt": tuned(OnlinePLTClassifier, c=20),
     "sto, online plt": tuned(OnlinePLTClassifier, method="sto", empty="one"),
     "fastxml": lambda **settings: FastXMLClassifier(**{"n_trees": 5, "max_leaf": 5, "random_state": 0, **settings}),
     "fastxml, propensities": lambda **settings: FastXMLClassifier(

@@ -36,7 +36,9 @@ def evaluate_model(
         "unknown_labels": n_unknown,
         **metrics.evaluate(truth, P, ks=ks, propensity=propensity),
     }
-    decided = _more_likely_than_not(P)
+    is_tuned = hasattr(model, "thresholds_")
+    decided = as_wide_as(model.predict(data.X), P.shape[1]) if is_tuned else _more_likely_than_not(P)
+    report["decided"] = "with tuned thresholds" if is_tuned else "at p >= 0.5"
     report["micro_f1"] = metrics.micro_f1(truth, decided)
     report["macro_f1_empty_1"] = metrics.macro_f1(truth, decided, empty=1.0)
     report["macro_f1_empty_0"] = metrics.macro_f1(truth, decided, empty=0.0)
@@ -63,7 +65,7 @@ def print_report(report: dict[str, Any], title: str | None = None) -> None:
         f"log loss {report['log_loss']:.4f}   Brier {report['brier']:.4f}   calibration error (ECE) {report['ece']:.4f}"
     )
     print(
-        f"at p >= 0.5: micro F {100 * report['micro_f1']:.2f}, macro F {100 * report['macro_f1_empty_1']:.2f} "
+        f"{report['decided']}: micro F {100 * report['micro_f1']:.2f}, macro F {100 * report['macro_f1_empty_1']:.2f} "
         f"(labels neither true nor predicted count 1) or {100 * report['macro_f1_empty_0']:.2f} (count 0)"
     )
     if report["unknown_labels"]:

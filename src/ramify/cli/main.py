@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from ramify.cli import convert, demo, evaluate, explain, plot, predict, stream, train, tree
+from ramify.cli import convert, demo, evaluate, explain, plot, predict, stream, train, tree, tune
 from ramify.cli.output import print_error
 
 app = typer.Typer(
@@ -25,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (train, stream, predict, evaluate, explain, tree, convert, demo):
+for command in (train, stream, predict, evaluate, tune, explain, tree, convert, demo):
     app.command(epilog=command.EXAMPLES)(getattr(command, command.__name__.rpartition(".")[2]))
 app.add_typer(plot.app, name="plot")
 

@@ -12,6 +12,7 @@ import typer
 
 from ramify.cli import output
 from ramify.cli.options import AsJson, DataFile, FormatOption, ModelDirectory, Threads, examples, n_jobs
+from ramify.cli.tune import CList, Empty, EmptyOption, Objective, ObjectiveOption, parse_cs, read_estimates
 
 app = typer.Typer(
     help="Draw pictures of data and models.\n\nAs PNG or SVG; needs the extra ramify[plots].",
@@ -21,6 +22,7 @@ app = typer.Typer(
         "ramify plot tree --model model --out tree.png",
         "ramify stream test.txt --model online-model --test-first --window 20 --report run.json",
         "ramify plot progressive run.json --out run.png",
+        "ramify plot fmeasure train.txt test.txt --model model --out fmeasure.png",
     ),
     rich_markup_mode=None,
 )
@@ -96,6 +98,32 @@ def progressive(
     if len(named) != len(runs):
         raise ValueError("two files have the same name: runs are told apart by it")
     save_plot(lambda path: plots.progressive(named, path, metric=metric, cumulative=not by_window), out)
+    _done(out, json)
+
+
+@app.command(epilog=examples("ramify plot fmeasure train.txt test.txt --model model --out fmeasure.png"))
+def fmeasure(
+    validation: Annotated[Path, typer.Argument(metavar="VALIDATION", help="Rows to tune on.", show_default=False)],
+    test: Annotated[Path, typer.Argument(metavar="TEST", help="Rows to measure on.", show_default=False)],
+    model: ModelDirectory,
+    out: Picture,
+    objective: ObjectiveOption = Objective.macro_f1,
+    empty: EmptyOption = Empty.zero,
+    c: CList = None,
+    format: FormatOption = None,
+    threads: Threads = None,
+    json: AsJson = False,
+) -> None:
+    """An F measure against 1/c for each way to tune thresholds, on the rows tuned on and on others."""
+    from ramify import plots
+    from ramify.cli.models import load_model
+    from ramify.decide import f_measure_curves
+
+    tried = parse_cs(c)
+    loaded = load_model(model, threads)
+    tuned_on, others = (read_estimates(loaded, data, format, threads, tried) for data in (validation, test))
+    curves = f_measure_curves(*tuned_on, *others, objective=objective.value, c=tried, empty=empty.value)
+    save_plot(lambda path: plots.f_measure(curves, path, objective=objective.value), out)
     _done(out, json)
 
 

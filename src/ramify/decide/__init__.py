@@ -1,6 +1,7 @@
 """From sparse probability estimates to labels: thresholds and their tuners."""
 
 from ramify.decide.choice import C, Choice, choose_thresholds
+from ramify.decide.curves import Curve, f_measure_curves
 from ramify.decide.decisions import apply_thresholds
 from ramify.decide.fta import GRID, FixedThresholds, tune_fta
 from ramify.decide.ofo import OnlineF, tune_ofo
@@ -10,10 +11,12 @@ __all__ = [
     "GRID",
     "C",
     "Choice",
+    "Curve",
     "FixedThresholds",
     "OnlineF",
     "apply_thresholds",
     "choose_thresholds",
+    "f_measure_curves",
     "tune_fta",
     "tune_ofo",
     "tune_sto",

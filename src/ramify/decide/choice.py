@@ -30,6 +30,24 @@ class Choice:
     values: dict[float, float] = field(repr=False)
 
 
+def tune(
+    found: Estimates,
+    method: str,
+    c: float,
+    *,
+    prior: NDArray[np.float64],
+    objective: str = "macro_f1",
+    a: float = 1.0,
+    common: bool = False,
+    empty: str = "zero",
+) -> NDArray[np.float32]:
+    """One tuner with one c: estimates cut at 1/c, or thresholds begun at a/c."""
+    if method == "ofo":
+        return tune_ofo(found, None, objective=objective, a=min(a, c), b=c, prior=prior)
+    settings: dict[str, Any] = {"objective": objective, "cut": 1 / c, "prior": prior, "empty": empty}
+    return tune_fta(found, None, common=common, **settings) if method == "fta" else tune_sto(found, None, **settings)
+
+
 def choose_thresholds(
     P: Any,
     Y: Any,
@@ -68,12 +86,7 @@ def choose_thresholds(
     known = check_prior(prior, found)
 
     def tuned(part: Estimates, one: float) -> NDArray[np.float32]:
-        if method == "ofo":
-            return tune_ofo(part, None, objective=objective, a=min(a, one), b=one, prior=known)
-        if method == "fta":
-            settings: dict[str, Any] = {"objective": objective, "prior": known, "empty": empty}
-            return tune_fta(part, None, common=common, cut=1 / one, **settings)
-        return tune_sto(part, None, objective=objective, cut=1 / one, prior=known, empty=empty)
+        return tune(part, method, one, objective=objective, a=a, common=common, prior=known, empty=empty)
 
     fold = np.arange(found.n_rows) % folds
     parts = [found.take(fold != k) for k in range(folds)] if folds > 1 else [found]

@@ -29,7 +29,7 @@ class OnlineF:
     >>> ofo = OnlineF(a=1, b=4).update(P, np.array([[1, 0], [1, 1], [0, 0]]))
     >>> ofo.a.tolist(), ofo.b.tolist(), ofo.thresholds.round(3).tolist()
     ([2.0, 2.0], [7.0, 6.0], [0.4000000059604645, 0.3330000042915344])
-    >>> round(ofo.macro_f1(), 3)
+    >>> round(ofo.f1(), 3)
     0.833
     """
 
@@ -101,12 +101,22 @@ class OnlineF:
             bound = (self.positives / (self.positives + (self.n_seen + n_rows))).astype(np.float32)
         return np.asarray(np.maximum(half_f, bound))
 
-    def macro_f1(self, *, empty: str = "zero") -> float:
-        """Progressive macro-F: of the decisions made on the way, each before its truth was known."""
+    def f1(self, *, empty: str = "zero") -> float:
+        """Progressive F (macro or micro): of the decisions made on the way, each before its truth was known."""
         value = check_empty(empty)
         if self.n_labels == 0:
             return float("nan")
         return float(f_measure(self.a - self.first_a, self.b - self.first_b, value).mean())
+
+    def restore(
+        self, a: NDArray[np.float64], b: NDArray[np.float64], positives: NDArray[np.int64], n_seen: int
+    ) -> None:
+        """Go on from stored counts; they are copied, as they will change."""
+        n_slots = len(positives) if self.objective == "macro_f1" else 1
+        is_sound = a.dtype == b.dtype == np.float64 and positives.dtype == np.int64 and a.shape == b.shape == (n_slots,)
+        if not is_sound or not (b > 0).all() or not (a >= 0).all() or type(n_seen) is not int or n_seen < 0:
+            raise ValueError("the counts of online thresholds do not fit")
+        self.a, self.b, self.positives, self.n_seen = a.copy(), b.copy(), positives.copy(), n_seen
 
     def _labels_a_slot(self) -> int:
         return 1 if self.objective == "macro_f1" else max(1, self.n_labels)

@@ -6,22 +6,29 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils import check_random_state
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_consistent_length
 
-from ramify.decide import C, choose_thresholds
+from ramify.answers import no_entries
+from ramify.decide import C, OnlineF, choose_thresholds
 from ramify.decide.choice import METHODS
 from ramify.decide.estimates import EMPTY, OBJECTIVES, kappa
 from ramify.decide.ofo import check_objective
 from ramify.estimator import ExtremeClassifier, Query, TrainingData
 from ramify.models.plt import PLTClassifier
-from ramify.progress import phase
+from ramify.progress import phase, shown
 from ramify.validation import check_choice, check_flag, check_integer, check_jobs, check_number
 
 # What the classifier inside has in common with this one: it is trained on the same labels and features.
 _SHARED = ("label_encoding_", "n_labels_", "is_multiclass_", "n_features_in_", "feature_names_in_")
+
+
+def _learns_in_pieces(model: ThresholdClassifier) -> bool:
+    return model.method == "ofo" and hasattr(model.estimator, "partial_fit")  # the others are not online
 
 
 class ThresholdClassifier(ExtremeClassifier):
@@ -56,6 +63,9 @@ class ThresholdClassifier(ExtremeClassifier):
     refit : bool
         Train the estimator once more, on all rows, with the thresholds that were found: better, for a second training.
         Without it, the rows held out are used for nothing else, as in the paper.
+    block : int
+        For `partial_fit`: rows that are decided together before they are learned together. 1 is the definition of
+        test-then-train; more is faster, and slightly pessimistic.
     n_jobs, random_state
         Given to the estimator where not None; random_state also draws the rows that are held out.
     verbose : bool
@@ -72,6 +82,7 @@ class ThresholdClassifier(ExtremeClassifier):
     """
 
     estimator_: Any
+    online_: dict[float, OnlineF]  # for each c, where `partial_fit` has learned
     c_: float
     validation_: dict[float, float]
 
@@ -88,6 +99,7 @@ class ThresholdClassifier(ExtremeClassifier):
         held_out: float = 0.2,
         folds: int = 2,
         refit: bool = True,
+        block: int = 32,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
@@ -102,6 +114,7 @@ class ThresholdClassifier(ExtremeClassifier):
         self.held_out = held_out
         self.folds = folds
         self.refit = refit
+        self.block = block
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -123,6 +136,7 @@ class ThresholdClassifier(ExtremeClassifier):
             raise ValueError("held_out must leave rows to train on: give a number below 1")
         check_integer("folds", self.folds, at_least=1)
         check_flag("refit", self.refit)
+        check_integer("block", self.block, at_least=1)
         check_flag("verbose", self.verbose)
 
     def _tried(self) -> list[float]:
@@ -187,6 +201,85 @@ class ThresholdClassifier(ExtremeClassifier):
         )
         self.thresholds_, self.c_, self.validation_ = choice.thresholds, choice.c, choice.values
 
+    # --- learning in pieces ---------------------------------------------------------------------------------------
+
+    @available_if(_learns_in_pieces)  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> ThresholdClassifier:
+        """Decide for these rows with what is known, then learn them: the thresholds follow the decisions ("ofo").
+
+        Labels may come up at any time. Every c has thresholds of its own on the way, and those of the best progressive
+        F so far are used; `validation_` tells it for each c. The result is that of OFO run afterwards over the same
+        probabilities with the bound as it was known at each row. Rows count once, whatever their weight.
+        """
+        with shown(self.verbose is True):
+            self._check_parameters()
+            check_consistent_length(X, y)
+            X, y = (part.tocsr() if hasattr(part, "tocsr") else part for part in (X, y))
+            if "online_" not in self.__dict__:
+                with self._unchanged_on_failure():
+                    self.estimator_ = self._new_estimator()
+                    self.online_ = {one: self._new_online(one) for one in self._tried()}
+                    self._learn_pieces(X, y, classes, sample_weight)
+            else:
+                self._learn_pieces(X, y, None, sample_weight)
+        return self
+
+    def _new_online(self, c: float) -> OnlineF:
+        return OnlineF(a=min(self.a, c), b=c, objective=self.objective)
+
+    def _learn_pieces(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+        inner, n = self._asked(), len(y) if isinstance(y, list | tuple) else np.shape(y)[0]
+        if n > self.block and inner.__sklearn_is_fitted__():  # refuse bad rows before the first of them is learned
+            inner._check_rows(X)
+            inner._check_piece(inner.label_encoding_.encode(y)[0])
+        for start in range(0, n, self.block) if n > self.block else [None]:
+            part = slice(start, None if start is None else min(start + self.block, n))
+            rows, labels = (X, y) if start is None else (_safe_indexing(X, part), _safe_indexing(y, part))
+            weight = sample_weight if sample_weight is None or start is None else np.asarray(sample_weight)[part]
+            self._test_then_learn(rows, labels, classes, weight)
+        if not self.is_multiclass_ and self.n_labels_:
+            self.validation_ = {c: online.f1(empty=self.empty) for c, online in self.online_.items()}
+            self.c_ = max(self.validation_, key=self.validation_.__getitem__)
+            self.thresholds_ = self.online_[self.c_].thresholds
+
+    def _test_then_learn(self, X: Any, y: Any, classes: Any, weight: Any) -> None:
+        inner, answer = self.estimator_, None
+        if inner.__sklearn_is_fitted__() and not inner.is_multiclass_:
+            rows = inner._check_rows(X)
+            answer = inner._answer(rows, Query(threshold=self._least_thresholds(rows.shape[0])))
+        inner.partial_fit(X, y, classes=classes, sample_weight=weight)
+        for name in (*_SHARED, "vectorizer_", "seed_"):
+            if name in inner.__dict__:
+                setattr(self, name, inner.__dict__[name])
+        if inner.is_multiclass_:
+            return
+        truth, _ = inner.label_encoding_.encode(y)
+        answer = no_entries(truth.shape[0], 0) if answer is None else answer
+        answer.resize(truth.shape)
+        for online in self.online_.values():
+            online.update(answer, truth)
+
+    def _least_thresholds(self, n_rows: int) -> NDArray[np.float32]:
+        """What no threshold of any c falls below while these rows are decided: all that they can need to know."""
+        least = np.full(self.n_labels_, np.inf, dtype=np.float32)
+        for c, online in self.online_.items():
+            own = np.full(self.n_labels_, min(self.a, c) / (c + 2 * n_rows * self.n_labels_), dtype=np.float32)
+            known = online.least_after(n_rows)
+            own[: len(known)] = known
+            least = np.minimum(least, own)
+        return least
+
+    def _check_rows(self, X: Any) -> sparse.csr_array:
+        if "online_" not in self.__dict__:
+            return super()._check_rows(X)
+        rows: sparse.csr_array = self.estimator_._check_rows(X)
+        return rows
+
+    def _feature_index(self) -> Any:
+        return self.estimator_._feature_index() if "online_" in self.__dict__ else super()._feature_index()
+
     # --- the estimator, asked -------------------------------------------------------------------------------------
 
     @property
@@ -234,6 +327,10 @@ class ThresholdClassifier(ExtremeClassifier):
         if "validation_" in self.__dict__:
             tried = list(self.validation_)
             metadata |= {"c": self.c_, "tried": tried, "values": [self.validation_[one] for one in tried]}
+        if "online_" in self.__dict__:
+            online = self.online_.values()
+            counts = [{"a": one.a, "b": one.b, "positives": one.positives, "n_seen": one.n_seen} for one in online]
+            metadata["online"] = counts
         return metadata, {}
 
     def _restore(self, metadata: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
@@ -245,6 +342,10 @@ class ThresholdClassifier(ExtremeClassifier):
         self.estimator_ = inner
         if metadata["has_vectorizer"]:
             self.estimator.vectorizer = clone(self.vectorizer_)
+        if "online" in metadata:
+            self.online_ = {one: self._new_online(one) for one in self._tried()}
+            for online, counts in zip(self.online_.values(), metadata["online"], strict=True):
+                online.restore(**counts)
         if "c" in metadata:
             self.c_ = metadata["c"]
             self.validation_ = dict(zip(metadata["tried"], metadata["values"], strict=True))

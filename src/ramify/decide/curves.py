@@ -1,0 +1,63 @@
+"""How thresholds tuned with each c do on the rows that they were tuned on, and on others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from ramify.decide.choice import METHODS, C, tune
+from ramify.decide.decisions import value_of
+from ramify.decide.estimates import OBJECTIVES, check_empty, check_prior, estimates
+from ramify.decide.ofo import OFO_OBJECTIVES
+from ramify.validation import check_choice
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The objective of one method for each c: on the rows tuned on (validation) and on others (test)."""
+
+    method: str
+    c: tuple[float, ...]
+    validation: tuple[float, ...]
+    test: tuple[float, ...]
+
+
+def f_measure_curves(
+    P_validation: Any,
+    Y_validation: Any,
+    P_test: Any,
+    Y_test: Any,
+    *,
+    methods: Sequence[str] = METHODS,
+    objective: str = "macro_f1",
+    c: Sequence[float] = C,
+    prior: ArrayLike | None = None,
+    empty: str = "zero",
+) -> list[Curve]:
+    """Tune with every method and every c, and measure on both sets. Paper: extreme-f-measure, figure 1.
+
+    >>> import numpy as np
+    >>> P, Y = np.array([[0.9, 0.2], [0.4, 0.3], [0.3, 0.1]], dtype=np.float32), np.array([[1, 0], [1, 1], [0, 0]])
+    >>> [curve] = f_measure_curves(P, Y, P[:2], Y[:2], methods=["sto"], c=(10, 2))
+    >>> curve.validation, curve.test
+    ((1.0, 0.3333333333333333), (1.0, 0.3333333333333333))
+    """
+    check_choice("objective", objective, OBJECTIVES)
+    value_of_empty = check_empty(empty)
+    tuned_on, others = estimates(P_validation, Y_validation), estimates(P_test, Y_test)
+    known = check_prior(prior, tuned_on)
+    curves = []
+    for method in methods:
+        check_choice("method", method, METHODS)
+        if method == "ofo" and objective not in OFO_OBJECTIVES:
+            continue
+        found = [tune(tuned_on, method, one, objective=objective, prior=known, empty=empty) for one in c]
+        validation, test = (
+            tuple(value_of(rows, thresholds, objective, value_of_empty) for thresholds in found)
+            for rows in (tuned_on, others)
+        )
+        curves.append(Curve(method, tuple(c), validation, test))
+    return curves
