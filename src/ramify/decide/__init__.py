@@ -1,5 +1,6 @@
 """From sparse probability estimates to labels: thresholds and their tuners."""
 
+from ramify.decide.budget import BudgetDecision, OnlineBudget, decide_budget, expected_value
 from ramify.decide.choice import C, Choice, choose_thresholds
 from ramify.decide.curves import Curve, f_measure_curves
 from ramify.decide.decisions import apply_thresholds
@@ -9,13 +10,17 @@ from ramify.decide.sto import tune_sto
 
 __all__ = [
     "GRID",
+    "BudgetDecision",
     "C",
     "Choice",
     "Curve",
     "FixedThresholds",
+    "OnlineBudget",
     "OnlineF",
     "apply_thresholds",
     "choose_thresholds",
+    "decide_budget",
+    "expected_value",
     "f_measure_curves",
     "tune_fta",
     "tune_ofo",
