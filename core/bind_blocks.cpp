@@ -321,9 +321,11 @@ private:
         append(X, i, row);
     }
 
-    /// Enough rows that many open the same nodes, few enough that every thread has work and long answers fit into memory.
-    static std::int64_t rows_side_by_side(const SearchSettings& settings, std::int64_t n_rows, int n_threads) {
-        const std::int64_t most = settings.top_k <= 1000 ? 8192 : 256;
+    /// A model that lies in the processor's cache is searched a few rows at a time, which stay there too. A larger one wants enough
+    /// rows that many open the same nodes, but so few that every thread has work and long answers fit into memory.
+    std::int64_t rows_side_by_side(const SearchSettings& settings, std::int64_t n_rows, int n_threads) const {
+        constexpr std::size_t beyond_caches = std::size_t{256} << 20;
+        const std::int64_t most = model_.blocks.rows.size() < beyond_caches ? 64 : settings.top_k > 1000 ? 256 : 16384;
         return std::clamp<std::int64_t>((n_rows + n_threads - 1) / n_threads, 1, most);
     }
 

@@ -22,7 +22,7 @@
 
 namespace ramify {
 
-inline constexpr int max_panel_columns = 256;
+inline constexpr int max_panel_columns = 256;  ///< what a byte can number
 
 /// One line of the `panels` array.
 struct PanelRecord {

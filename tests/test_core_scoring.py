@@ -65,6 +65,39 @@ def test_trained_blocks_of_every_width_score_as_their_arrays_say(width, n_featur
     np.testing.assert_allclose(all_probabilities(trained, X), expected, rtol=3e-5, atol=1e-7)
 
 
+def test_features_that_agree_in_their_lowest_bits_are_found():
+    """They would all fall into one bucket: there must be more buckets, since a bucket has room for 64 rows."""
+    rng = np.random.default_rng(0)
+    n_known, step, width = 200, 1024, 10
+    few = random_rows(rng, 150, n_known, density=0.2)
+    X = sparse.csr_array((few.data, few.indices * step, few.indptr), shape=(150, n_known * step))
+    tree = one_level(width)
+    blocks = block_trainer(X, random_labels(rng, 150, width), tree).train(solver_settings(prune=0.0))
+    assert blocks["panels"][0, PANEL_FIELDS.index("bucket_bits")] == 12
+    trained = TrainedTree(tree, blocks, IDENTITY, X.shape[1], True, 0.5, False)
+    nodes = thaw(blocks, X.shape[1] + 1)
+    x = prepared(X[:5].toarray(), True, 0.5)
+    expected = [label_probabilities(tree, nodes, row, IDENTITY, False) for row in x]
+    np.testing.assert_allclose(all_probabilities(trained, X[:5]), expected, rtol=3e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("width", [3, 40, 256, 300])
+@pytest.mark.parametrize("n_features", [100, 30_000])
+def test_trained_blocks_are_written_byte_for_byte_as_the_twin_writes_them(width, n_features):
+    """Narrow and wide chunks, pairs and groups, words and buckets: all that the file format says."""
+    rng = np.random.default_rng(width)
+    X = random_rows(rng, 200, n_features, density=8 / n_features)
+    Y = random_labels(rng, 200, width, share=2 / width)
+    blocks = block_trainer(X, Y, one_level(width)).train(solver_settings(prune=0.05))
+    children, weights = thaw(blocks, n_features + 1)[0]
+    numbers = np.rint(weights / blocks["column_scale"].astype(np.float64)).astype(int)
+    again = freeze(
+        {0: (children, numbers, blocks["column_scale"])}, n_features + 1, ["bucket", "bitmap"][n_features == 100]
+    )
+    for name in again:
+        assert np.array_equal(again[name], blocks[name]), name
+
+
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["bitmap", "bucket"]), st.integers(1, 300), st.integers(1, 200))
 def test_arrays_written_by_the_twin_are_read_back_whole(seed, index, width, n_features):
     rng = np.random.default_rng(seed)

@@ -72,6 +72,21 @@ def test_top_k_is_that_of_the_enumeration_ties_included(model, top_k):
     assert answer == [best(row, top_k, no_threshold) for row in model.all]
 
 
+@pytest.mark.parametrize("coarse", [True, False])
+def test_rows_searched_side_by_side_are_answered_as_if_alone(coarse):
+    rng = np.random.default_rng(3)
+    model = random_model(rng, random_tree(rng, 60), n_features=30, coarse=coarse, gate=True, calibrated=not coarse)
+    X = random_rows(rng, 300, 30, coarse=coarse)
+    answers = [model.trained.search(X, top_k=5, threshold=0.0, n_threads=n) for n in (1, 2, 3)]
+    for other in answers[1:]:
+        for part in ("indptr", "indices", "data"):
+            assert np.array_equal(getattr(answers[0], part), getattr(other, part))
+    for row, together in zip(range(300), answer_rows(answers[0]), strict=True):
+        _, indices, values = csr_parts(X[[row]])
+        labels, probabilities = model.trained.core.search_row(indices, values, 5, 0.0)
+        assert together == list(zip(labels.tolist(), probabilities, strict=True))
+
+
 @given(searches(), st.data())
 def test_a_threshold_keeps_what_reaches_it_and_no_more(model, data):
     # Thresholds that are somebody's probability are the hard ones.
