@@ -317,7 +317,8 @@ def test_questions_about_nothing_and_about_what_is_not_there():
     "changes",
     [
         {"n_trees": 0}, {"n_trees": 2**40}, {"max_leaf": 0}, {"max_leaf": np.nan}, {"labels_per_leaf": 0},
-        {"max_iterations": 0}, {"C": 0.0}, {"C": np.nan}, {"C": np.inf}, {"eps": -1.0}, {"eps": np.nan}, {"max_newton": 0},
+        {"max_iterations": 0}, {"C": 0.0}, {"C": np.nan}, {"C": np.inf}, {"eps": -1.0}, {"eps": np.nan},
+        {"max_newton": 0},
     ],
 )  # fmt: skip
 def test_senseless_settings_are_refused(changes):
