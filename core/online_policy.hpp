@@ -49,9 +49,9 @@ public:
 
     /// The node to extend for a new label: `selected`, where the descent ended or where the example's last new label went,
     /// or, if just one of its children is a leaf, that leaf.
-    int select(const OnlineTree& tree, int selected, std::uint64_t example, const ChildProbabilities& probabilities) const {
+    int select(const OnlineTree& tree, int selected, std::uint64_t label, const ChildProbabilities& probabilities) const {
         if (settings_.policy == Policy::cpt) {
-            while (!tree.is_leaf(selected)) selected = choose_child(tree, selected, example, probabilities);
+            while (!tree.is_leaf(selected)) selected = choose_child(tree, selected, label, probabilities);
         } else if (!tree.is_leaf(selected) && tree.n_leaf_children(selected) == 1) {
             for (std::int32_t c : tree.block(selected)->child)
                 if (c >= 0 && tree.is_leaf(c)) return c;
@@ -63,14 +63,14 @@ public:
     bool inserts_at(const OnlineTree& tree, int v) const { return tree.is_leaf(v) || tree.n_children(v) >= growth_.pre_leaf_arity; }
 
     /// The child to which the descent goes on.
-    int choose_child(const OnlineTree& tree, int v, std::uint64_t example, const ChildProbabilities& probabilities) const {
+    int choose_child(const OnlineTree& tree, int v, std::uint64_t label, const ChildProbabilities& probabilities) const {
         const auto& child = tree.block(v)->child;
         double n_leaves = 0;  // of v as the example finds it
         for (std::int32_t c : child)
             if (c >= 0) n_leaves += tree.n_leaves(c);
         if (settings_.policy == Policy::random) {
-            // Drawn from the example and the size of the subtree, so that it does not matter who draws first.
-            const std::uint64_t drawn = mix(mix(settings_.seed + example) + static_cast<std::uint64_t>(n_leaves));
+            // Drawn from the label and the size of the subtree, so that it does not matter who draws first.
+            const std::uint64_t drawn = mix(mix(settings_.seed + label) + static_cast<std::uint64_t>(n_leaves));
             auto left = static_cast<int>((drawn >> 32) * static_cast<std::uint64_t>(tree.n_children(v)) >> 32);
             for (std::int32_t c : child)
                 if (c >= 0 && left-- == 0) return c;

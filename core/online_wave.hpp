@@ -239,6 +239,7 @@ private:
             is_changed = true;
         }
         int n_new = 0;
+        std::uint64_t first_new = 0;  // stands for all of them: further new labels of an example go where the first one goes
         for (std::uint32_t& label : labels) {
             if (!(label & to_be_placed)) continue;
             if (!tree_.has_labels()) {
@@ -246,15 +247,14 @@ private:
                 tree_.label_root(static_cast<std::int32_t>(label));
                 continue;
             }
-            ++n_new;
+            if (n_new++ == 0) first_new = label & ~to_be_placed;
         }
         if (n_new == 0) return is_changed;
         if (v == OnlineTree::root) tree_.add_leaves(v, n_new);
         const std::span<const Entry> x = buffer_->row(example);
         const ChildProbabilities probabilities = [&](int node) { return learner_.probabilities(*tree_.block(node), x, w.deciding); };
-        const std::uint64_t number = buffer_->first_example + example;
         if (!policy_.stops_at(tree_, v)) {
-            const int c = policy_.choose_child(tree_, v, number, probabilities);
+            const int c = policy_.choose_child(tree_, v, first_new, probabilities);
             tree_.add_leaves(c, n_new);
             for (std::uint32_t label : labels)
                 if (label & to_be_placed) on_the_way_[label & ~to_be_placed] = c;
@@ -264,7 +264,7 @@ private:
         for (std::uint32_t& label : labels) {
             if (!(label & to_be_placed)) continue;
             label &= ~to_be_placed;
-            selected = policy_.select(tree_, selected, number, probabilities);
+            selected = policy_.select(tree_, selected, first_new, probabilities);
             if (selected != v) {  // a leaf below v, whose theta must have seen what came before
                 Worker own;
                 visit(selected, own);
