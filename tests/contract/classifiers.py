@@ -125,6 +125,7 @@ OVER_ONLINE = {
 
 
 def expected_failures(estimator):
-    over_online = isinstance(getattr(estimator, "estimator", None), OnlinePLTClassifier)
+    learns_on = hasattr(estimator, "partial_fit")
+    over_online = learns_on and isinstance(getattr(estimator, "estimator", None), OnlinePLTClassifier)
     own = OWN_DEVIATIONS.get(type(estimator).__name__, {})
     return {**DEVIATIONS, **own, **(OVER_ONLINE if over_online else {})}
