@@ -33,7 +33,7 @@ TUNERS: dict[str, dict[str, Any]] = {
     "STO, as in the paper": {"method": "sto", "folds": 1, "refit": False},
     "OFO, as in the paper": {"method": "ofo", "folds": 1, "refit": False},
 }
-LARGEST_K = 20
+LARGEST_K = 60
 
 
 class Line(NamedTuple):
@@ -135,7 +135,7 @@ def print_effect(name: str, train: Problem, test: Problem) -> None:
     model = MODELS["PLT"]().fit(train.X[rest], train.Y[rest])
     prior = np.asarray(train.Y.sum(axis=0)).ravel() / train.X.shape[0]
     least = decide.estimates.kappa(1 / max(decide.C), prior)
-    P, P_test = (model.predict_proba(X, threshold=least) for X in (train.X[held_out], test.X))
+    P, P_test = (model.predict_proba(X, top_k=200, threshold=least) for X in (train.X[held_out], test.X))
     print(f"\n{name}\n\n| a / threshold a/b | {' | '.join(f'1/{c}' for c in decide.C[2:])} |")
     print("|---|" + "--:|" * len(decide.C[2:]))
     for a in (1, 2, 5, 10):
