@@ -66,9 +66,7 @@ def main() -> None:
             continue
         print(f"\n{name}: {test.Y.shape[0]:,} test rows, {test.Y.shape[1]:,} labels, ", end="")
         print(f"{(np.asarray(test.Y.sum(axis=0)) == 0).sum():,} of them without a test row\n")
-        print(
-            "| model | decision | macro-F, empty 0 | empty 1 | labels a row | test ms | inner products | fit s | c |"
-        )
+        print("| model | decision | macro-F, empty 0 | empty 1 | labels a row | test ms | inner products | fit s | c |")
         print("|---|---|--:|--:|--:|--:|--:|--:|--:|")
         for model in given.models.split(","):
             for line in lines(model, MODELS[model], train, test):
