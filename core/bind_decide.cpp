@@ -92,8 +92,8 @@ std::int64_t ascend_budget(const std::string& measure, std::int64_t k, In<std::i
 }  // namespace
 
 void bind_decide(nb::module_& m) {
-    m.def("online_f_pass", &online_f_pass, "indptr"_a, "indices"_a, "data"_a, "true_indptr"_a, "true_labels"_a, "n_labels"_a, "a"_a, "b"_a,
-          "bound"_a.none(), "positives"_a.none(), "n_seen"_a, "Online F-measure optimisation over rows in their order; changes a, b and positives.");
-    m.def("ascend_budget", &ascend_budget, "measure"_a, "k"_a, "indptr"_a, "indices"_a, "data"_a, "order"_a, "hits"_a, "predicted"_a, "positive"_a, "n_rows"_a,
-          "is_chosen"_a, "One pass of block coordinate ascent; changes hits, predicted and is_chosen. The number of rows that changed.");
+    m.def("online_f_pass", &online_f_pass, "indptr"_a, "indices"_a, "data"_a, "true_indptr"_a, "true_labels"_a, "n_labels"_a, "a"_a.noconvert(),
+          "b"_a.noconvert(), "bound"_a.none(), "positives"_a.none().noconvert(), "n_seen"_a, "Online F-measure optimisation over rows in their order; changes a, b and positives.");
+    m.def("ascend_budget", &ascend_budget, "measure"_a, "k"_a, "indptr"_a, "indices"_a, "data"_a, "order"_a, "hits"_a.noconvert(),
+          "predicted"_a.noconvert(), "positive"_a, "n_rows"_a, "is_chosen"_a.noconvert(), "One pass of block coordinate ascent; changes hits, predicted and is_chosen. The number of rows that changed.");
 }

@@ -219,11 +219,10 @@ public:
     /// One row, answered best first, with as little ado as possible.
     nb::tuple predict_row(const Ints& indices, const Floats& values, std::int64_t top_k, float threshold) const {
         thread_local ForestScratch s;
-        prepare_row(indices, values, s);
-        InstanceForest::scatter(s);
+        const ForestRow row = prepare_row(indices, values, s);
         std::vector<std::int32_t> leaves(static_cast<std::size_t>(forest_.n_trees()));
-        for (std::size_t t = 0; t < leaves.size(); ++t) leaves[t] = static_cast<std::int32_t>(forest_.leaf(static_cast<std::int64_t>(t), s));
-        InstanceForest::gather(s);
+        for (std::size_t t = 0; t < leaves.size(); ++t) leaves[t] = static_cast<std::int32_t>(forest_.leaf(static_cast<std::int64_t>(t), row, s));
+        InstanceForest::clear(row.x, s.dense.data());
         ForestQuery query;
         query.top_k = top_k;
         query.threshold = threshold;
@@ -244,8 +243,7 @@ public:
     nb::list route(const Ints& indices, const Floats& values, std::int64_t tree) const {
         if (tree < 0 || tree >= forest_.n_trees()) throw nb::value_error("there is no tree of this number");
         ForestScratch s;
-        prepare_row(indices, values, s);
-        InstanceForest::scatter(s);
+        const ForestRow row = prepare_row(indices, values, s);
         nb::list steps;
         for (std::int64_t v = forest_.tree_begin[tree];;) {
             const bool is_leaf = forest_.child[v] < 0;
@@ -253,11 +251,11 @@ public:
             std::vector<float> contribution;
             for (std::int64_t k = forest_.weight_begin[v]; k < forest_.weight_begin[v + 1]; ++k) {
                 const std::int32_t f = forest_.weight_feature[k];
-                if (s.dense[f] == 0.0f) continue;
+                if (row.dense[f] == 0.0f) continue;
                 feature.push_back(f);
-                contribution.push_back(s.dense[f] * forest_.weight[k]);
+                contribution.push_back(row.dense[f] * forest_.weight[k]);
             }
-            const double score = forest_.score(v, s);
+            const double score = forest_.score(v, row);
             steps.append(nb::make_tuple(v, score, to_numpy(std::move(feature)), to_numpy(std::move(contribution))));
             if (is_leaf) return steps;
             v = forest_.child[v] + (score > 0);
@@ -265,7 +263,7 @@ public:
     }
 
 private:
-    static constexpr std::int64_t chunk = 256;
+    static constexpr std::int64_t chunk = 1024;  ///< rows that a thread takes at once
 
     static std::size_t n_chunks(std::int64_t n) { return static_cast<std::size_t>((n + chunk - 1) / chunk); }
 
@@ -277,22 +275,23 @@ private:
         std::vector<ForestScratch> scratch(usable_threads(n_threads, n_chunks(n)));
         parallel_for(n_chunks(n), n_threads, [&](std::size_t task, int worker) {
             ForestScratch& s = scratch[worker];
-            forest_.resize(s);
             const std::int64_t first = static_cast<std::int64_t>(task) * chunk, last = std::min(n, first + chunk);
-            std::vector<Entry> prepared;
+            const auto n_rows = static_cast<std::size_t>(last - first);
+            forest_.resize(s);
+            s.entries.clear();
             std::vector<std::size_t> begin{0};
             for (std::int64_t i = first; i < last; ++i) {
-                const auto from = static_cast<std::size_t>(X.indptr[i]), length = static_cast<std::size_t>(X.indptr[i + 1]) - from;
-                forest_.features.append(X.indices.subspan(from, length), X.data.subspan(from, length), prepared);
-                begin.push_back(prepared.size());
+                const auto at = static_cast<std::size_t>(X.indptr[i]), length = static_cast<std::size_t>(X.indptr[i + 1]) - at;
+                forest_.features.append(X.indices.subspan(at, length), X.data.subspan(at, length), s.entries);
+                begin.push_back(s.entries.size());
             }
-            std::vector<std::int32_t> leaf(static_cast<std::size_t>((last - first) * n_trees));
+            std::vector<std::int32_t> leaf(n_rows * static_cast<std::size_t>(n_trees));
             for (std::int64_t t = 0; t < n_trees; ++t)
-                for (std::int64_t i = 0; i < last - first; ++i) {
-                    s.x.assign(prepared.begin() + static_cast<std::ptrdiff_t>(begin[i]), prepared.begin() + static_cast<std::ptrdiff_t>(begin[i + 1]));
-                    InstanceForest::scatter(s);
-                    leaf[static_cast<std::size_t>(i * n_trees + t)] = static_cast<std::int32_t>(forest_.leaf(t, s));
-                    InstanceForest::gather(s);
+                for (std::size_t k = 0; k < n_rows; ++k) {
+                    const std::span<const Entry> x(s.entries.data() + begin[k], begin[k + 1] - begin[k]);
+                    InstanceForest::scatter(x, s.dense.data());
+                    leaf[k * n_trees + t] = static_cast<std::int32_t>(forest_.leaf(t, {x, s.dense.data()}, s));
+                    InstanceForest::clear(x, s.dense.data());
                 }
             for (std::int64_t i = first; i < last; ++i) work(i, std::span<const std::int32_t>(leaf).subspan((i - first) * n_trees, n_trees), s);
         });
@@ -301,13 +300,16 @@ private:
         return n_products;
     }
 
-    void prepare_row(const Ints& indices, const Floats& values, ForestScratch& s) const {
+    /// Puts the row into s.dense; who asks clears it again.
+    ForestRow prepare_row(const Ints& indices, const Floats& values, ForestScratch& s) const {
         if (indices.size() != values.size()) throw nb::value_error("indices and values differ in length");
         for (std::int32_t j : view(indices))
             if (j < 0 || j >= forest_.features.n_features) throw nb::value_error("a feature number is outside the model's features");
         forest_.resize(s);
-        s.x.clear();
-        forest_.features.append(view(indices), view(values), s.x);
+        s.entries.clear();
+        forest_.features.append(view(indices), view(values), s.entries);
+        InstanceForest::scatter(s.entries, s.dense.data());
+        return {s.entries, s.dense.data()};
     }
 
     template <class T>

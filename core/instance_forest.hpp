@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -64,10 +65,16 @@ struct ForestQuery {
     float needed(std::int32_t l) const { return label_threshold.empty() ? threshold : label_threshold[l]; }
 };
 
-/// Space for answering: arrays as long as there are features and labels, zero between two rows.
+/// A row that is asked about: its features in order, and the same by feature number, for nodes of few weights.
+struct ForestRow {
+    std::span<const Entry> x;
+    const float* dense;
+};
+
+/// Space for answering: arrays as long as there are features and labels, zero between two questions.
 struct ForestScratch {
-    std::vector<Entry> x;
-    std::vector<float> dense;  ///< x by feature
+    std::vector<Entry> entries;
+    std::vector<float> dense;  ///< a row by feature
     std::vector<float> total;  ///< by label
     std::vector<std::uint8_t> is_touched;
     std::vector<std::int32_t> touched;
@@ -83,7 +90,7 @@ struct InstanceForest : ForestArrays<ForestView> {
     std::int64_t n_trees() const { return static_cast<std::int64_t>(tree_begin.size()) - 1; }
     std::int64_t n_nodes() const { return static_cast<std::int64_t>(child.size()); }
 
-    void attach() const {
+    void attach() {
         if (tree_begin.size() < 2 || tree_begin.front() != 0 || tree_begin.back() != n_nodes()) fail("tree_begin");
         for (std::size_t t = 1; t < tree_begin.size(); ++t)
             if (tree_begin[t] <= tree_begin[t - 1]) fail("tree_begin");
@@ -100,6 +107,7 @@ struct InstanceForest : ForestArrays<ForestView> {
             if (!std::isfinite(w)) fail("weight");
         for (float p : probability)
             if (!(p > 0 && p <= 1)) fail("probability");
+        index_wide_nodes();
     }
 
     void resize(ForestScratch& s) const {
@@ -108,29 +116,30 @@ struct InstanceForest : ForestArrays<ForestView> {
         s.is_touched.resize(static_cast<std::size_t>(n_labels), 0);
     }
 
-    /// The leaf that a row reaches; the row lies in s.dense. Both factors of a product are floats, so products are exact, and
-    /// a sum in order of feature is the same as training's over the row's own features.
-    std::int64_t leaf(std::int64_t tree, ForestScratch& s) const {
+    /// The leaf that a row reaches.
+    std::int64_t leaf(std::int64_t tree, const ForestRow& row, ForestScratch& s) const {
         std::int64_t v = tree_begin[tree];
         while (child[v] >= 0) {
-            v = child[v] + (score(v, s) > 0);
+            v = child[v] + (score(v, row) > 0);
             ++s.n_products;
         }
         return v;
     }
 
-    double score(std::int64_t v, const ForestScratch& s) const {
-        double sum = 0;
-        for (std::int64_t k = weight_begin[v]; k < weight_begin[v + 1]; ++k)
-            sum += static_cast<double>(s.dense[weight_feature[k]]) * weight[k];
-        return sum;
+    /// From the row's side or from the node's, whichever is shorter.
+    double score(std::int64_t v, const ForestRow& row) const {
+        const std::int64_t first = weight_begin[v], n = weight_begin[v + 1] - first;
+        if (index_of_[v] < 0 || static_cast<std::int64_t>(row.x.size()) >= n)
+            return kernels().dot_list(weight_feature.data() + first, weight.data() + first, n, row.dense);
+        const BitmapWord* bitmap = bitmap_.data() + static_cast<std::size_t>(index_of_[v]) * n_words();
+        return kernels().dot_bitmap(row.x.data(), static_cast<int>(row.x.size()), bitmap, weight.data() + first);
     }
 
-    static void scatter(ForestScratch& s) {
-        for (const Entry& e : s.x) s.dense[e.feature] = e.value;
+    static void scatter(std::span<const Entry> x, float* dense) {
+        for (const Entry& e : x) dense[e.feature] = e.value;
     }
-    static void gather(ForestScratch& s) {
-        for (const Entry& e : s.x) s.dense[e.feature] = 0.0f;
+    static void clear(std::span<const Entry> x, float* dense) {
+        for (const Entry& e : x) dense[e.feature] = 0.0f;
     }
 
     /// Mean of the distributions of these leaves, into s.total for the labels in s.touched.
@@ -176,6 +185,29 @@ struct InstanceForest : ForestArrays<ForestView> {
     }
 
 private:
+    std::size_t n_words() const { return static_cast<std::size_t>(features.n_columns() + 63) / 64; }
+
+    /// Nodes of many weights, those near the roots, get a bitmap of their features, so that a row need not go through all.
+    void index_wide_nodes() {
+        // From here on the bitmap takes no more than four times the space of the weights themselves.
+        const std::int64_t wide = std::max<std::int64_t>(32, features.n_columns() / 128);
+        index_of_.assign(child.size(), -1);
+        bitmap_.clear();
+        std::int32_t n_indexed = 0;
+        for (std::size_t v = 0; v < child.size(); ++v) {
+            if (weight_begin[v + 1] - weight_begin[v] < wide) continue;
+            index_of_[v] = n_indexed++;
+            const std::size_t base = bitmap_.size();
+            bitmap_.resize(base + n_words());
+            for (std::int64_t k = weight_begin[v]; k < weight_begin[v + 1]; ++k) bitmap_[base + weight_feature[k] / 64].bits |= 1ull << (weight_feature[k] % 64);
+            for (std::size_t w = base + 1; w < bitmap_.size(); ++w)
+                bitmap_[w].before = bitmap_[w - 1].before + static_cast<std::uint64_t>(std::popcount(bitmap_[w - 1].bits));
+        }
+    }
+
+    std::vector<std::int32_t> index_of_;  // per node, -1 if it has no bitmap
+    std::vector<BitmapWord> bitmap_;
+
     [[noreturn]] static void fail(const std::string& what) {
         throw std::invalid_argument("model arrays do not fit together: " + what);
     }

@@ -83,6 +83,12 @@ struct LinkMap {
     float step = 1.0f;
 };
 
+/// Sixty-four features of a sparse weight vector: which of them have a weight, and how many weights come before.
+struct BitmapWord {
+    std::uint64_t bits = 0;
+    std::uint64_t before = 0;
+};
+
 /// The loops of online learning, over rows of `row_size` floats of which the first are weights (online_block.hpp).
 /// Columns are rounded up to a multiple of 8 inside all arrays.
 struct OnlineKernels {
@@ -105,6 +111,10 @@ struct Kernels {
     int (*match_bitmap)(const Entry* x, int n, const std::uint32_t* index, const std::uint8_t* rows, RowMatch* match);
     /// sums[column] += value * weight for all weights of the matched rows.
     void (*add_rows)(const RowMatch* match, int n_matches, const std::uint8_t* rows, float* sums);
+    /// x . w, x by feature number and w a list of n features and weights. The sum is the same for every instruction set.
+    double (*dot_list)(const std::int32_t* feature, const float* weight, std::int64_t n, const float* x);
+    /// x . w, x a list and w packed in order of feature, found by a bitmap. The sum is the same for every instruction set.
+    double (*dot_bitmap)(const Entry* x, int n, const BitmapWord* bitmap, const float* weight);
     /// sums[c] * scale[c], mapped to logits; n is rounded up to a multiple of 8 inside both arrays.
     void (*to_logits)(float* sums, const float* scale, int n, LinkMap map);
     /// p[c] = 1 / (1 + exp(-logit[c])), in place; n rounded up to a multiple of 8.

@@ -229,6 +229,41 @@ int match_bitmap(const Entry* x, int n, const std::uint32_t* index, const std::u
     return n_matches;
 }
 
+// Products of two floats are exact in double, with or without fused additions, and both loops add up in a fixed number of
+// partial sums: so all instruction sets agree to the bit.
+double dot_list(const std::int32_t* feature, const float* weight, std::int64_t n, const float* x) {
+    constexpr int parts = 8;
+    double sum[parts] = {};
+    std::int64_t k = 0;
+    for (; k + parts <= n; k += parts)
+        for (int p = 0; p < parts; ++p) sum[p] += static_cast<double>(x[feature[k + p]]) * weight[k + p];
+    for (int p = 0; k < n; ++k, ++p) sum[p] += static_cast<double>(x[feature[k]]) * weight[k];
+    return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+}
+
+double dot_bitmap(const Entry* x, int n, const BitmapWord* bitmap, const float* weight) {
+    constexpr int parts = 4;
+    double sum[parts] = {};
+    auto product = [&](const Entry& e) {
+        const BitmapWord word = bitmap[e.feature / 64];
+        const unsigned shift = e.feature % 64;
+        // No branch, it would be hard to foresee: without a weight of its own a feature reads the first one, times zero.
+        const std::uint64_t mask = 0 - (word.bits >> shift & 1);
+        const std::uint64_t at = word.before + __builtin_popcountll(word.bits & ((1ull << shift) - 1));
+        std::uint32_t value;
+        __builtin_memcpy(&value, &e.value, sizeof value);
+        value &= static_cast<std::uint32_t>(mask);
+        float masked;
+        __builtin_memcpy(&masked, &value, sizeof masked);
+        return static_cast<double>(masked) * weight[at & mask];
+    };
+    int k = 0;
+    for (; k + parts <= n; k += parts)
+        for (int p = 0; p < parts; ++p) sum[p] += product(x[k + p]);
+    for (int p = 0; k < n; ++k, ++p) sum[p] += product(x[k]);
+    return (sum[0] + sum[2]) + (sum[1] + sum[3]);
+}
+
 using vfloat8 = float __attribute__((vector_size(32)));
 using vbyte8 = signed char __attribute__((vector_size(8)));
 
@@ -325,7 +360,7 @@ void to_probabilities(float* logits, int n) {
 
 }  // namespace
 
-const Kernels RAMIFY_KERNELS{RAMIFY_KERNELS_NAME, RAMIFY_LANES, solve_tile, match_bitmap, add_rows, to_logits, to_probabilities,
+const Kernels RAMIFY_KERNELS{RAMIFY_KERNELS_NAME, RAMIFY_LANES, solve_tile, match_bitmap, add_rows, dot_list, dot_bitmap, to_logits, to_probabilities,
                              {online_score, online_gradient, online_adagrad, online_descend}};
 
 }  // namespace ramify

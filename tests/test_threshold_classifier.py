@@ -49,6 +49,19 @@ def test_a_fifth_of_the_rows_is_held_out_and_without_refit_never_trained_on(data
     assert trained_on == [1200, 1500, 1200]
 
 
+def test_only_the_most_probable_labels_of_a_row_are_looked_at(data, monkeypatch):
+    asked = []
+    inner = PLTClassifier._sparse_probabilities
+    monkeypatch.setattr(
+        PLTClassifier,
+        "_sparse_probabilities",
+        lambda self, X, query: asked.append(query.top_k) or inner(self, X, query),
+    )
+    for candidates, top_k in ((7, 7), (200, 60), (None, None)):
+        ThresholdClassifier(PLTClassifier(), candidates=candidates, random_state=0).fit(data.X, data.Y)
+        assert asked.pop() == top_k
+
+
 @pytest.mark.parametrize("method", ["ofo", "fta", "sto"])
 @pytest.mark.parametrize("objective", ["macro_f1", "micro_f1", "example_f1"])
 def test_every_method_tunes_every_objective_that_it_can(data, method, objective):
@@ -124,6 +137,7 @@ def test_refused_parameters_are_named(data):
         ({"c": 0.5}, "c must be a number of at least 1"),
         ({"c": []}, "at least one"),
         ({"empty": 1}, "empty must be"),
+        ({"candidates": 0}, "candidates must be"),
         ({"held_out": 0}, "held_out must be"),
         ({"held_out": 1.0}, "held_out must leave"),
         ({"folds": 0}, "folds must be"),

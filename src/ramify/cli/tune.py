@@ -120,6 +120,7 @@ def read_estimates(
 ) -> tuple[Any, Any]:
     """Estimates down to the smallest cut, and the truth, of the rows of a file; unknown labels are left out."""
     from ramify.cli.labelled import as_wide_as, read_for, truth_for
+    from ramify.decide.choice import CANDIDATES
 
     if model.is_multiclass_:
         raise ValueError("the model gives one class a row, the most probable one: there are no thresholds to tune")
@@ -127,7 +128,8 @@ def read_estimates(
     truth, _ = truth_for(model, rows)
     if truth.shape[1] > model.n_labels_:
         truth = truth[:, : model.n_labels_]
-    return model.predict_proba(rows.X, threshold=1 / max(tried)), as_wide_as(truth, model.n_labels_)
+    answer = model.predict_proba(rows.X, top_k=CANDIDATES, threshold=1 / max(tried))
+    return answer, as_wide_as(truth, model.n_labels_)
 
 
 def parse_cs(text: str | None) -> tuple[float, ...]:

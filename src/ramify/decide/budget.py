@@ -17,6 +17,10 @@ from ramify.metrics._inputs import as_indicator, check_same_shape, positions_in
 from ramify.validation import check_choice, check_integer, check_number
 
 BUDGET_OBJECTIVES = ("macro_f1", "macro_recall", "macro_balanced_accuracy", "macro_jaccard", "coverage")
+ADDITIVE = (
+    "macro_recall",
+    "macro_balanced_accuracy",
+)  # a decision's gain does not depend on others: one start finds all
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ def decide_budget(
     *,
     objective: str = "macro_f1",
     positive: ArrayLike | None = None,
+    n_starts: int = 4,
     max_passes: int = 30,
     tolerance: float = 1e-7,
     random_state: Any = 0,
@@ -42,7 +47,8 @@ def decide_budget(
 
     The true labels are not known; with the estimates as their probabilities, hits and positives are expected counts.
     Block coordinate ascent: with all other rows as they are, a row's best labels are those of the largest gains. Rows
-    are visited in random order until no pass gains more than `tolerance`; the value never falls. A row with fewer than
+    are visited in random order until no pass gains more than `tolerance`; the value never falls, and the best of
+    `n_starts` ends is taken. A row with fewer than
     k stored labels gets them all. `positive` gives the expected number of positives of each label, if the estimates
     were cut so low that their sums do not. This goes beyond the extreme-f-measure paper, whose section 7 asks for it.
 
@@ -54,20 +60,24 @@ def decide_budget(
     [1, 2]
     """
     scores, objective, k = _checked(P, objective, k)
+    check_integer("n_starts", n_starts, at_least=1)
     check_integer("max_passes", max_passes, at_least=1)
     check_number("tolerance", tolerance, at_least=0)
     generator = check_random_state(random_state)
-    counts = _Counts(scores.shape[1], objective)
-    counts.expect(scores, positive)
-    is_chosen = np.zeros(scores.nnz, dtype=np.uint8)
-    values: list[float] = []
-    for _ in range(max_passes):
-        order = generator.permutation(scores.shape[0]).astype(np.int64)
-        n_changed = counts.ascend(scores, k, order, is_chosen)
-        values.append(counts.value())
-        if n_changed == 0 or (len(values) > 1 and values[-1] - values[-2] <= tolerance):
-            break
-    return BudgetDecision(_chosen(scores, is_chosen), values[-1], tuple(values))
+    found: list[BudgetDecision] = []
+    for _ in range(1 if objective in ADDITIVE else n_starts):
+        counts = _Counts(scores.shape[1], objective)
+        counts.expect(scores, positive)
+        is_chosen = np.zeros(scores.nnz, dtype=np.uint8)
+        values: list[float] = []
+        for _ in range(max_passes):
+            order = generator.permutation(scores.shape[0]).astype(np.int64)
+            n_changed = counts.ascend(scores, k, order, is_chosen)
+            values.append(counts.value())
+            if n_changed == 0 or (len(values) > 1 and values[-1] - values[-2] <= tolerance):
+                break
+        found.append(BudgetDecision(_chosen(scores, is_chosen), values[-1], tuple(values)))
+    return max(found, key=lambda decision: decision.value)
 
 
 class OnlineBudget:

@@ -18,6 +18,8 @@ from ramify.validation import check_choice, check_integer, check_number
 
 # The paper's set C (extreme-f-measure, section 6.2).
 C = (10000, 1000, 200, 100, 50, 20, 10, 7, 5, 4, 3, 2)
+# Labels of a row that are looked at: cut at 1/10000 alone, rows of many thousands of labels would fill the memory.
+CANDIDATES = 200
 METHODS = ("ofo", "fta", "sto")
 
 

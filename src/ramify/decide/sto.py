@@ -62,18 +62,20 @@ def _best_per_label(found: Estimates, floor: NDArray[np.float32], common: NDArra
     starts = np.concatenate([[0], np.flatnonzero(is_new) + 1])
     size = np.diff(np.concatenate([starts, [len(p)]]))
     running = np.concatenate([[0], np.cumsum(is_hit)])
-    hits = running[1:] - np.repeat(running[starts], size)
-    predicted = np.arange(1, len(p) + 1) - np.repeat(starts, size)
-    f = 2.0 * hits / (predicted + found.positives[place])
+    # F = 2 hits / (predicted + positives), the last two counted from a label's first entry on.
+    f = (running[1:] - np.repeat(running[starts], size)) * 2.0
+    f /= np.arange(1, len(p) + 1) + np.repeat(found.positives[place[starts]] - starts, size)
     f[:-1][~is_new & (p[1:] == p[:-1])] = -1.0  # equal ones are predicted together
-    best = np.repeat(np.maximum.reduceat(f, starts), size)
-    least = np.maximum(np.nextafter(np.concatenate([p[1:], p[:1]]), np.float32(2)), floor[place])
-    least[np.concatenate([is_new, [True]])] = floor[place[np.concatenate([is_new, [True]])]]
-    nearest = np.clip(common[place], least, p)
-    distance = np.where((f == best) & (best > 0), np.abs(nearest - common[place]), np.inf)
-    closest = np.repeat(np.minimum.reduceat(distance, starts), size)
-    places = np.flatnonzero((distance == closest) & np.isfinite(distance))[::-1]  # the first, written last, stays
-    thresholds[place[places]] = nearest[places]
+    best = np.maximum.reduceat(f, starts)
+    at = np.flatnonzero(f == np.repeat(np.where(best > 0, best, np.inf), size))
+    of = place[at]
+    is_last = np.concatenate([is_new, [True]])[at]
+    next_smaller = np.where(is_last, np.float32(0), p[np.minimum(at + 1, len(p) - 1)])
+    least = np.maximum(np.where(is_last, np.float32(0), np.nextafter(next_smaller, np.float32(2))), floor[of])
+    nearest = np.clip(common[of], least, p[at])
+    order = np.lexsort((np.abs(nearest - common[of]), of))
+    first = order[np.unique(of[order], return_index=True)[1]]
+    thresholds[of[first]] = nearest[first]
     return thresholds
 
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from ramify.answers import no_entries
 from ramify.decide import C, OnlineF, choose_thresholds
-from ramify.decide.choice import METHODS
+from ramify.decide.choice import CANDIDATES, METHODS
 from ramify.decide.estimates import EMPTY, OBJECTIVES, kappa
 from ramify.decide.ofo import check_objective
 from ramify.estimator import ExtremeClassifier, Query, TrainingData
@@ -55,6 +55,8 @@ class ThresholdClassifier(ExtremeClassifier):
         "fta": one threshold for all labels.
     empty : "zero" or "one"
         What a label counts that has neither positives nor decisions: 0 as in scikit-learn, 1 as in the paper.
+    candidates : int or None
+        Most labels of a row that are looked at while tuning, the most probable ones; None: all that reach the cut.
     held_out : float
         Share of the rows that are held out to tune on.
     folds : int
@@ -96,6 +98,7 @@ class ThresholdClassifier(ExtremeClassifier):
         a: float = 1.0,
         common: bool = False,
         empty: str = "zero",
+        candidates: int | None = CANDIDATES,
         held_out: float = 0.2,
         folds: int = 2,
         refit: bool = True,
@@ -111,6 +114,7 @@ class ThresholdClassifier(ExtremeClassifier):
         self.a = a
         self.common = common
         self.empty = empty
+        self.candidates = candidates
         self.held_out = held_out
         self.folds = folds
         self.refit = refit
@@ -132,6 +136,8 @@ class ThresholdClassifier(ExtremeClassifier):
         check_number("a", self.a, at_least=0)
         check_flag("common", self.common)
         check_choice("empty", self.empty, EMPTY)
+        if self.candidates is not None:
+            check_integer("candidates", self.candidates, at_least=1)
         if check_number("held_out", self.held_out, above=0, at_most=1) == 1:
             raise ValueError("held_out must leave rows to train on: give a number below 1")
         check_integer("folds", self.folds, at_least=1)
@@ -186,7 +192,8 @@ class ThresholdClassifier(ExtremeClassifier):
         prior = np.bincount(data.Y.indices, minlength=self.n_labels_) / data.X.shape[0]
         tried = self._tried()
         least = kappa(1 / max(tried), prior)
-        P = self.estimator_._sparse_probabilities(data.X[held_out], Query(threshold=least))
+        top_k = None if self.candidates is None else min(self.candidates, self.n_labels_)
+        P = self.estimator_._sparse_probabilities(data.X[held_out], Query(top_k, least))
         choice = choose_thresholds(
             P,
             data.Y[held_out],
