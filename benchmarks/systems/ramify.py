@@ -22,6 +22,7 @@ SETTINGS = {
     "logistic": Setting({"loss": "logistic"}),
     "three-trees": Setting({"n_trees": 3}, main=True),
     "fixed": Setting({"C": 1.0, "positive_weight": 1.0}),
+    "fastxml": Setting({"model": "FastXMLClassifier"}),
     "multiclass": Setting({"one_label": True}, main=True, kind="multiclass"),
     "multiclass-logistic": Setting({"one_label": True, "loss": "logistic"}, kind="multiclass"),
 }
@@ -32,7 +33,8 @@ def train(problem: datasets.Problem, folder: Path, parameters: dict[str, Any], t
 
     rest = dict(parameters)
     target = problem.Y.indices if rest.pop("one_label", False) else problem.Y
-    classifier = ramify.PLTClassifier(n_jobs=threads, random_state=0, **rest)
+    model = getattr(ramify, rest.pop("model", "PLTClassifier"))
+    classifier = model(n_jobs=threads, random_state=0, **rest)
     with Stopwatch() as training:
         classifier.fit(problem.X, target)
     with Stopwatch() as saving:
