@@ -112,7 +112,7 @@ class OwnVectorizer(TfidfVectorizer):
         (OwnVectorizer(), "a OwnVectorizer cannot be saved"),
         (CountVectorizer(), "a CountVectorizer cannot be saved"),
     ],
-    ids=str,
+    ids=["tokenizer", "preprocessor", "analyzer", "strip_accents", "own class", "counts"],
 )
 def test_functions_and_other_classes_are_refused(vectorizer, message):
     with pytest.raises(ValueError, match=message):
