@@ -109,8 +109,14 @@ private:
     /// Sizes are those of what is stored, without room to grow, so that a model that was saved and loaded goes on alike.
     void keep_within_budget() {
         if (settings_.memory_budget == 0) return;
+        // In an order of the tree's own: the numbers of nodes tell when they were made, which depends on the buffer.
+        std::vector<std::int32_t> order{OnlineTree::root};
+        for (std::size_t k = 0; k < order.size(); ++k)
+            if (const OnlineBlock* block = tree_.block(order[k]))
+                for (std::int32_t c : block->child)
+                    if (c >= 0) order.push_back(c);
         auto for_each_block = [&](auto&& work) {
-            for (int v = 0; v < tree_.n_nodes(); ++v)
+            for (std::int32_t v : order)
                 if (OnlineBlock* block = tree_.block(v)) work(*block);
             if (tree_.gate()) work(*tree_.gate());
         };
