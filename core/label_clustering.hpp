@@ -12,6 +12,7 @@
 
 #include "label_vectors.hpp"
 #include "parallel.hpp"
+#include "part_vectors.hpp"
 
 namespace ramify {
 
@@ -26,25 +27,17 @@ struct SplitPart {
     std::int64_t start, cut, stop;
 };
 
-/// Mixes a part's place into the seed: a part is split alike whoever splits it, and whenever.
-inline std::uint64_t mix(std::uint64_t x) {
-    x += 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
 /// Splits one part after another; keeps its memory from part to part.
 class PartSplitter {
 public:
     PartSplitter(const SparseRows& vectors, std::size_t n_features, const SplitSettings& settings)
-        : vectors_(vectors), n_features_(n_features), settings_(settings) {}
+        : part_(vectors, n_features), settings_(settings) {}
 
     /// Reorders `labels` so that the first `n_left` are the one half, each half sorted.
     /// With several threads only the scoring is shared out; every label's score is the same as with one.
     void split(std::span<std::int32_t> labels, std::size_t n_left, std::uint64_t seed, int n_threads) {
         // Labels without a vector say nothing about where they belong: they are dealt out in proportion.
-        const auto rest = std::stable_partition(labels.begin(), labels.end(), [&](std::int32_t l) { return vectors_.length(l) > 0; });
+        const auto rest = std::stable_partition(labels.begin(), labels.end(), [&](std::int32_t l) { return part_.all_labels().length(l) > 0; });
         const auto n = static_cast<std::size_t>(rest - labels.begin()), empty = labels.size() - n;
         std::size_t left = (n * n_left + labels.size() / 2) / labels.size();
         left = std::clamp(left, n_left > empty ? n_left - empty : 0, std::min(n, n_left));
@@ -81,13 +74,13 @@ private:
         std::iota(members_.begin(), members_.end(), 0);
         for (std::size_t k = 0; k < size; ++k) std::swap(members_[k], members_[k + random() % (n - k)]);
         members_.resize(size);
-        best_direction_.resize(n_local_);
+        best_direction_.resize(part_.n_columns());
         double best = -1;
         for (int start = 0; start < n_starts; ++start) {
             const std::size_t one = random() % size, step = random() % (size - 1);
             std::ranges::fill(direction_, 0.0f);
-            add(direction_, members_[one], 1.0f);
-            add(direction_, members_[step >= one ? step + 1 : step], -1.0f);
+            part_.add(direction_, members_[one], 1.0f);
+            part_.add(direction_, members_[step >= one ? step + 1 : step], -1.0f);
             const double objective = iterate(left, sample_iterations, sample_eps, 1);
             if (start > 0 && objective <= best) continue;
             best = objective;
@@ -98,7 +91,7 @@ private:
 
     /// Ranks the members by the direction, moves them, takes the new direction, and again; the mean cosine reached.
     double iterate(std::size_t n_left, int max_iterations, double eps, int n_threads) {
-        side_.assign(begin_.size(), nowhere);
+        side_.assign(part_.size(), nowhere);
         ranked_.resize(members_.size());
         previous_.resize(members_.size());
         own_pull_ = 0;
@@ -120,97 +113,35 @@ private:
         return reached;
     }
 
-    /// Numbers the part's features anew, so that centres are as short as the part is small.
     void gather(std::span<const std::int32_t> labels) {
-        const std::size_t n = labels.size();
-        std::size_t entries = 0;
-        for (std::int32_t label : labels) entries += vectors_.length(label);
-        begin_.resize(n);
-        length_.resize(n);
-        if (entries > n_features_) {  // most features occur: a copy would only cost memory
-            for (std::size_t k = 0; k < n; ++k) {
-                begin_[k] = vectors_.start[labels[k]];
-                length_[k] = vectors_.length(labels[k]);
-            }
-            column_ = vectors_.column.data();
-            value_ = vectors_.value.data();
-            n_local_ = n_features_;
-        } else {
-            if (number_.empty()) number_.assign(n_features_, -1);
-            used_.clear();
-            own_column_.resize(entries);
-            own_value_.resize(entries);
-            std::size_t at = 0;
-            for (std::size_t k = 0; k < n; ++k) {
-                begin_[k] = static_cast<std::int64_t>(at);
-                length_[k] = vectors_.length(labels[k]);
-                for (std::int64_t z = vectors_.start[labels[k]]; z < vectors_.start[labels[k] + 1]; ++z, ++at) {
-                    std::int32_t& number = number_[vectors_.column[z]];
-                    if (number < 0) {
-                        number = static_cast<std::int32_t>(used_.size());
-                        used_.push_back(vectors_.column[z]);
-                    }
-                    own_column_[at] = number;
-                    own_value_[at] = vectors_.value[z];
-                }
-            }
-            for (std::int32_t feature : used_) number_[feature] = -1;
-            column_ = own_column_.data();
-            value_ = own_value_.data();
-            n_local_ = used_.size();
-        }
-        direction_.assign(n_local_, 0.0f);
-        left_.assign(n_local_, 0.0f);
-        all_.assign(n_local_, 0.0f);
-    }
-
-    void add(std::vector<float>& to, std::size_t k, float sign) const {
-        const std::int32_t* column = column_ + begin_[k];
-        const float* value = value_ + begin_[k];
-        for (std::int64_t z = 0; z < length_[k]; ++z) to[column[z]] += sign * value[z];
-    }
-
-    float dot(std::size_t k) const {
-        const std::int32_t* column = column_ + begin_[k];
-        const float *value = value_ + begin_[k], *d = direction_.data();
-        float sum[4] = {};
-        std::int64_t z = 0;
-        for (; z + 4 <= length_[k]; z += 4)
-            for (int lane = 0; lane < 4; ++lane) sum[lane] += d[column[z + lane]] * value[z + lane];
-        for (; z < length_[k]; ++z) sum[0] += d[column[z]] * value[z];
-        const float total = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-        return total == total ? total : 0.0f;  // an order with NaN in it is no order
+        part_.gather(labels);
+        direction_.assign(part_.n_columns(), 0.0f);
+        left_.assign(part_.n_columns(), 0.0f);
+        all_.assign(part_.n_columns(), 0.0f);
     }
 
     /// A label pulls its own centre towards itself, which in a small part alone would hold it where it is; so that pull is taken off.
     std::pair<float, std::int32_t> scored(std::int32_t k) const {
         const float own = side_[k] == on_left ? own_pull_ : side_[k] == on_right ? -own_pull_ : 0.0f;
-        return {own - dot(k), k};
+        return {own - part_.dot(direction_, k), k};
     }
 
     void score(int n_threads) {
         constexpr std::size_t chunk = 64;
-        run((members_.size() + chunk - 1) / chunk, n_threads, [&](std::size_t task, int) {
+        run_tasks((members_.size() + chunk - 1) / chunk, n_threads, [&](std::size_t task, int) {
             for (std::size_t k = task * chunk; k < std::min(members_.size(), (task + 1) * chunk); ++k) ranked_[k] = scored(members_[k]);
         });
     }
 
-    /// In parallel, unless this part is itself one of many in parallel.
-    template <class Work>
-    static void run(std::size_t n_tasks, int n_threads, Work&& work) {
-        if (n_threads > 1) return parallel_for(n_tasks, n_threads, work);
-        for (std::size_t task = 0; task < n_tasks; ++task) work(task, 0);
-    }
-
     /// The first sums: of the members on the left, and of all.
     void sum_all(int n_threads, std::size_t n_left) {
-        run(2, n_threads, [&](std::size_t task, int) {
+        run_tasks(2, n_threads, [&](std::size_t task, int) {
             auto& sum = task == 0 ? left_ : all_;
             std::ranges::fill(sum, 0.0f);
             for (std::size_t place = task == 0 ? 0 : n_left; place < (task == 0 ? n_left : ranked_.size()); ++place)
-                add(sum, ranked_[place].second, 1.0f);
+                part_.add(sum, ranked_[place].second, 1.0f);
         });
-        for (std::size_t f = 0; f < n_local_; ++f) all_[f] += left_[f];
+        for (std::size_t f = 0; f < part_.n_columns(); ++f) all_[f] += left_[f];
         for (std::size_t place = 0; place < ranked_.size(); ++place) side_[ranked_[place].second] = place < n_left ? on_left : on_right;
     }
 
@@ -219,32 +150,13 @@ private:
         for (std::size_t place = 0; place < ranked_.size(); ++place) {
             const std::int32_t k = ranked_[place].second;
             const Side side = place < n_left ? on_left : on_right;
-            if (side != side_[k]) add(left_, k, side == on_left ? 1.0f : -1.0f);
+            if (side != side_[k]) part_.add(left_, k, side == on_left ? 1.0f : -1.0f);
             side_[k] = side;
         }
-        double left = 0, right = 0;
-        for (std::size_t f = 0; f < n_local_; f += 256) {  // short runs in float, their sum in double: fast, and exact enough
-            float left_run[4] = {}, right_run[4] = {};
-            const std::size_t end = std::min(n_local_, f + 256);
-            std::size_t g = f;
-            for (; g + 4 <= end; g += 4)
-                for (std::size_t lane = 0; lane < 4; ++lane) {
-                    const float here = left_[g + lane], there = all_[g + lane] - here;
-                    left_run[lane] += here * here;
-                    right_run[lane] += there * there;
-                }
-            for (; g < end; ++g) {
-                const float here = left_[g], there = all_[g] - here;
-                left_run[0] += here * here;
-                right_run[0] += there * there;
-            }
-            for (int lane = 0; lane < 4; ++lane) left += left_run[lane], right += right_run[lane];
-        }
-        left = std::sqrt(left);
-        right = std::sqrt(right);
+        const auto [left, right] = centre_lengths(left_, all_);
         const double objective = (left + right) / static_cast<double>(ranked_.size());
         const auto a = static_cast<float>(1 / std::max(left, 1e-9)), b = static_cast<float>(1 / std::max(right, 1e-9));
-        for (std::size_t f = 0; f < n_local_; ++f) direction_[f] = left_[f] * a - (all_[f] - left_[f]) * b;
+        for (std::size_t f = 0; f < part_.n_columns(); ++f) direction_[f] = left_[f] * a - (all_[f] - left_[f]) * b;
         // |c - v| = |c| - cos + (1 - cos^2) / 2|c| + ..., and likewise |c + v|: the last term, with the mean for the cosine.
         own_pull_ = static_cast<float>((1 - objective * objective) / 2) * (a + b);
         return objective;
@@ -252,15 +164,11 @@ private:
 
     using Ranking = std::vector<std::pair<float, std::int32_t>>;  // minus the score, then place: a total order
 
-    SparseRows vectors_;
-    std::size_t n_features_, n_local_ = 0;
+    PartVectors part_;
     SplitSettings settings_;
-    const std::int32_t* column_ = nullptr;  // of the part: the given vectors, or the copy below
-    const float* value_ = nullptr;
-    std::vector<std::int64_t> begin_, length_;
-    std::vector<std::int32_t> own_column_, number_, used_, sorted_;
+    std::vector<std::int32_t> sorted_;
     std::vector<std::int32_t> members_;  // the labels that take part: all of the part, or a sample
-    std::vector<float> own_value_, direction_, best_direction_, left_, all_;
+    std::vector<float> direction_, best_direction_, left_, all_;
     float own_pull_ = 0;
     std::vector<Side> side_;
     Ranking ranked_, previous_;

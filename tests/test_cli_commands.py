@@ -288,3 +288,14 @@ def test_plot_writes_a_picture_and_nothing_else(answer, arguments, name, tmp_pat
     answer(*arguments, "--out", name)
     assert set(tmp_path.iterdir()) - before == {tmp_path / name}
     assert (tmp_path / name).read_bytes()[:5] in (b"\x89PNG\r", b"<?xml")
+
+
+def test_a_tree_gets_its_own_options(tmp_path, capsys):
+    arguments = ["train", "train.txt", "--model", "fast", "--tree", "interpolated", "--json"]
+    assert run([*arguments, "--tree-option", "lam=2", "--tree-option", "frequency=greedy"]) == 0
+    assert ramify.load(tmp_path / "fast").tree_options == {"lam": 2, "frequency": "greedy"}
+    capsys.readouterr()
+    assert run([*arguments, "--tree-option", "lam"]) == 2
+    assert "--tree-option takes NAME=VALUE" in capsys.readouterr().err
+    assert run([*arguments, "--tree-option", "depth=3"]) == 2
+    assert "has no option 'depth'" in capsys.readouterr().err

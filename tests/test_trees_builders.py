@@ -296,7 +296,7 @@ def test_a_builder_of_ones_own_gets_the_settings_it_asks_for():
 @pytest.mark.parametrize(
     ("tree", "error", "message"),
     [
-        ("k-means", ValueError, "tree must be one of 'kmeans', 'random', .* got 'k-means'"),
+        ("k-means", ValueError, "tree must be one of 'kmeans', 'interpolated', .* got 'k-means'"),
         (17, TypeError, "tree must be a LabelTree, a builder .* got int"),
         (lambda X, Y: [0, 1], TypeError, "the tree builder <lambda> must return a LabelTree, got list"),
         (lambda X, Y: LabelTree([-1], [0]), ValueError, "the tree from <lambda> has no leaf for label 1"),

@@ -106,6 +106,46 @@ def split_labels(
     n_threads: int,
 ) -> None: ...
 
+# interpolated trees
+def split_by_objective(
+    start: NDArray[np.int64],
+    column: NDArray[np.int32],
+    value: NDArray[np.float32],
+    n_features: int,
+    order: NDArray[np.int32],
+    weight: NDArray[np.float64],
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    *,
+    similarity: float,
+    frequency: float,
+    eps: float,
+    max_iterations: int,
+    seed: int,
+    n_threads: int,
+) -> NDArray[np.int64]: ...
+def alternating_maximisation(
+    start: NDArray[np.int64],
+    column: NDArray[np.int32],
+    value: NDArray[np.float32],
+    n_features: int,
+    weight: NDArray[np.float64],
+    *,
+    similarity: float,
+    frequency: float,
+    eps: float,
+    max_iterations: int,
+    seed: int,
+    rounds: bool,
+) -> tuple[NDArray[np.float32], NDArray[np.float64]]: ...
+def greedy_frequency(
+    row_start: NDArray[np.int64],
+    labels_of_rows: NDArray[np.int32],
+    column_start: NDArray[np.int64],
+    rows_of_labels: NDArray[np.int32],
+    weight: NDArray[np.float64],
+) -> NDArray[np.float64]: ...
+
 # blocks
 HISTOGRAM_LOW: float
 HISTOGRAM_WIDTH: float

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -42,6 +43,10 @@ RowFormatOption = Annotated[
 ]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Threads; by default all cores.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+TreeOptions = Annotated[
+    list[str] | None,
+    typer.Option("--tree-option", metavar="NAME=VALUE", help="More for the tree's builder; may be given many times."),
+]
 Ks = Annotated[str, typer.Option("--k", metavar="K,K,…", help="Where rankings are cut.")]
 
 
@@ -62,6 +67,23 @@ def parse_ks(text: str) -> list[int]:
     if not ks or ks[0] < 1:
         raise ValueError(f"--k takes numbers of at least 1 with commas between them, such as 1,3,5; got {text!r}")
     return ks
+
+
+def parse_tree_options(given: list[str] | None) -> dict[str, Any] | None:
+    """
+    >>> parse_tree_options(["lam=0.5", "frequency=greedy", "direct=true"])
+    {'lam': 0.5, 'frequency': 'greedy', 'direct': True}
+    """
+    found: dict[str, Any] = {}
+    for text in given or []:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise ValueError(f"--tree-option takes NAME=VALUE, such as lam=0.5; got {text!r}")
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found or None
 
 
 def n_jobs(threads: int | None) -> int:

@@ -11,18 +11,28 @@ import typer
 
 from ramify.cli import online, output
 from ramify.cli.online import Learner, Policy
-from ramify.cli.options import AsJson, DataFile, FormatOption, Threads, examples, n_jobs
+from ramify.cli.options import (
+    AsJson,
+    DataFile,
+    FormatOption,
+    Threads,
+    TreeOptions,
+    examples,
+    n_jobs,
+    parse_tree_options,
+)
 
 EXAMPLES = examples(
     "ramify train train.txt --model model",
     "ramify train train.txt --model model --test test.txt --tree huffman",
     "ramify train notes.jsonl --model notes-model --label-names codes.tsv",
     "ramify train train.txt --model model --n-trees 3 --max-leaf 100 --threads 2",
+    "ramify train train.txt --model model --tree interpolated --tree-option lam=0.5",
     "ramify train train.txt --model model --online --passes 3",
 )
 
 # What an online learner has no use for, and what only it has.
-BATCH_ONLY = ("arity", "max_leaf", "n_trees", "loss", "C", "prune", "hash_bits")
+BATCH_ONLY = ("tree_option", "arity", "max_leaf", "n_trees", "loss", "C", "prune", "hash_bits")
 ONLINE_ONLY = ("passes", "shuffle", *(name for name in online.FLAGS if name != "random_state"))
 
 
@@ -43,10 +53,12 @@ def train(
     tree: Annotated[
         str,
         typer.Option(
-            help="kmeans, random, complete, huffman, fano, one_level, or a file that `ramify tree --out` wrote. "
+            help="kmeans, interpolated, random, complete, huffman, fano, one_level, or a file that "
+            "`ramify tree --out` wrote. "
             "With --online: the tree to begin with, none if it is not given."
         ),
     ] = "kmeans",
+    tree_option: TreeOptions = None,
     arity: Annotated[int, typer.Option(help="Children of an inner node.")] = 32,
     max_leaf: Annotated[int, typer.Option(help="Most labels below a node whose children are leaves.")] = 200,
     n_trees: Annotated[int, typer.Option(help="Trees in the ensemble.")] = 1,
@@ -119,6 +131,7 @@ def train(
             tree=_tree(tree),
             arity=arity,
             max_leaf=max_leaf,
+            tree_options=parse_tree_options(tree_option),
             n_trees=n_trees,
             loss=loss.value,
             C=C,

@@ -260,7 +260,12 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
             self._make_room_for(given)
             return LabelTree(given.parent, given.label, n_labels=self.n_labels_)
         arity, max_leaf = self._arities()
-        settings = {"arity": arity, "max_leaf": max_leaf, "random_state": self.seed_, "n_jobs": self._n_threads()}
+        settings: dict[str, Any] = {
+            "arity": arity,
+            "max_leaf": max_leaf,
+            "random_state": self.seed_,
+            "n_jobs": self._n_threads(),
+        }
         # A growing tree has leaves for labels with examples only: the others come when they come.
         columns = np.arange(Y.shape[1]) if self.policy is None else np.unique(Y.indices)
         if len(columns) == 0:

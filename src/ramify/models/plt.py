@@ -27,10 +27,12 @@ class PLTClassifier(ExtremeClassifier):
 
     Parameters
     ----------
-    tree : "kmeans", "random", "complete", "huffman", "fano", "one_level", a LabelTree, or a builder
+    tree : "kmeans", "interpolated", "random", "complete", "huffman", "fano", "one_level", a LabelTree, or a builder
         The tree, or how it is built from X and Y. "one_level" is one-against-all.
     arity, max_leaf : int
         Children of an inner node, and the most labels below a node whose children are leaves, for builders that ask.
+    tree_options : dict or None
+        More for the builder, such as {"lam": 0.5} for "interpolated".
     n_trees : int
         Trees in the ensemble, each from its own seed; probabilities are averaged.
     loss : "squared_hinge" or "logistic"
@@ -74,6 +76,7 @@ class PLTClassifier(ExtremeClassifier):
         tree: str | LabelTree | Callable[..., LabelTree] = "kmeans",
         arity: int = 32,
         max_leaf: int = 200,
+        tree_options: dict[str, Any] | None = None,
         n_trees: int = 1,
         loss: str = "squared_hinge",
         C: float | None = None,
@@ -94,6 +97,7 @@ class PLTClassifier(ExtremeClassifier):
         self.tree = tree
         self.arity = arity
         self.max_leaf = max_leaf
+        self.tree_options = tree_options
         self.n_trees = n_trees
         self.loss = loss
         self.C = C
@@ -114,6 +118,8 @@ class PLTClassifier(ExtremeClassifier):
     def _check_parameters(self) -> None:
         check_integer("arity", self.arity, at_least=2)
         check_integer("max_leaf", self.max_leaf, at_least=1)
+        if self.tree_options is not None and not isinstance(self.tree_options, dict):
+            raise ValueError(f"tree_options must be a dict from option to value, got {self.tree_options!r}")
         check_integer("n_trees", self.n_trees, at_least=1)
         check_choice("loss", self.loss, ["squared_hinge", "logistic"])
         for name in ("C", "positive_weight"):
@@ -144,6 +150,8 @@ class PLTClassifier(ExtremeClassifier):
                 max_leaf=self.max_leaf,
                 random_state=seed,
                 n_jobs=data.n_threads,
+                context_weight=data.sample_weight,
+                options=self.tree_options,
             )
         features = _core.FeatureSettings(data.X.shape[1], self.normalize, self.bias)
         y_indptr, y_indices, _ = csr_parts(data.Y)

@@ -1,6 +1,8 @@
 """Label trees and their builders, each called as ``builder(X, Y, *, max_leaf, random_state, …)``."""
 
 from ramify.trees.coding import fano_tree, huffman_tree
+from ramify.trees.frequency import effective_frequency, marginal_frequency
+from ramify.trees.interpolated import interpolated_tree
 from ramify.trees.kmeans import kmeans_tree
 from ramify.trees.label_tree import LabelTree
 from ramify.trees.resolving import resolve
@@ -9,9 +11,12 @@ from ramify.trees.simple import complete_tree, one_level_tree, random_tree
 __all__ = [
     "LabelTree",
     "complete_tree",
+    "effective_frequency",
     "fano_tree",
     "huffman_tree",
+    "interpolated_tree",
     "kmeans_tree",
+    "marginal_frequency",
     "one_level_tree",
     "random_tree",
     "resolve",

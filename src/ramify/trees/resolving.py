@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from ramify.trees.coding import fano_tree, huffman_tree, label_frequency
+from ramify.trees.interpolated import interpolated_tree
 from ramify.trees.kmeans import kmeans_tree
 from ramify.trees.label_tree import LabelTree
 from ramify.trees.simple import complete_tree, one_level_tree, random_tree
 
 BUILDERS: dict[str, Callable[..., LabelTree]] = {
     "kmeans": kmeans_tree,
+    "interpolated": interpolated_tree,
     "random": random_tree,
     "complete": complete_tree,
     "huffman": huffman_tree,
@@ -23,26 +25,38 @@ BUILDERS: dict[str, Callable[..., LabelTree]] = {
 }
 
 
-def resolve(tree: str | LabelTree | Callable[..., LabelTree], X: Any, Y: Any, **settings: Any) -> LabelTree:
+def resolve(
+    tree: str | LabelTree | Callable[..., LabelTree],
+    X: Any,
+    Y: Any,
+    *,
+    options: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> LabelTree:
     """The tree for X and Y: by a builder's name, by a builder of one's own, or a ready LabelTree.
 
-    A builder gets those of the settings that it has parameters for. The answer is as wide as Y, and every label that
-    has an example has a leaf.
+    A builder gets those of the settings that it has parameters for, and all `options`, which it must have. The answer
+    is as wide as Y, and every label that has an example has a leaf.
 
     >>> resolve("complete", None, [0, 1, 2], arity=2, max_leaf=1).to_nested()
     [0, [1, 2]]
     >>> resolve(lambda X, Y: LabelTree.from_nested([2, 1, 0]), None, [0, 1, 2]).to_nested()
     [2, 1, 0]
+    >>> resolve("interpolated", None, [0, 1, 1, 1, 1, 2, 3], options={"lam": 2}, max_leaf=1).depth_of(1)
+    1
     """
+    options = dict(options or {})
     if isinstance(tree, LabelTree):
+        if options:
+            raise ValueError(f"the tree is given, so there is nothing to build with the option {next(iter(options))!r}")
         return _fitted_to(tree, Y, "the given tree")
     if isinstance(tree, str):
         if tree not in BUILDERS:
             raise ValueError(f"tree must be one of {', '.join(map(repr, BUILDERS))}, got {tree!r}")
-        return BUILDERS[tree](X, Y, **_accepted(BUILDERS[tree], settings))
+        return BUILDERS[tree](X, Y, **_accepted(BUILDERS[tree], settings, options, repr(tree)))
     if callable(tree):
-        built = tree(X, Y, **_accepted(tree, settings))
         name = getattr(tree, "__name__", repr(tree))
+        built = tree(X, Y, **_accepted(tree, settings, options, name))
         if not isinstance(built, LabelTree):
             raise TypeError(f"the tree builder {name} must return a LabelTree, got {type(built).__name__}")
         return _fitted_to(built, Y, f"the tree from {name}")
@@ -52,13 +66,20 @@ def resolve(tree: str | LabelTree | Callable[..., LabelTree], X: Any, Y: Any, **
     )
 
 
-def _accepted(builder: Callable[..., LabelTree], settings: dict[str, Any]) -> dict[str, Any]:
+def _accepted(
+    builder: Callable[..., LabelTree], settings: dict[str, Any], options: dict[str, Any], name: str
+) -> dict[str, Any]:
     parameters = inspect.signature(builder).parameters.values()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return settings
+        return settings | options
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     names = {parameter.name for parameter in parameters if parameter.kind in by_name}
-    return {name: value for name, value in settings.items() if name in names}
+    unknown = next((option for option in options if option not in names), None)
+    if unknown is not None:
+        raise ValueError(
+            f"the tree builder {name} has no option {unknown!r}; it has {', '.join(sorted(names - {'X', 'Y'}))}"
+        )
+    return {key: value for key, value in settings.items() if key in names} | options
 
 
 def _fitted_to(tree: LabelTree, Y: Any, name: str) -> LabelTree:

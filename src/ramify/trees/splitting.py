@@ -35,7 +35,7 @@ def from_splits(order: ArrayLike, split: Split, *, max_leaf: int) -> LabelTree:
         node = n_nodes - len(starts) + np.arange(len(starts))
 
         pre_leaf = (sizes > 1) & (sizes <= max_leaf)
-        leaves = _concatenated_ranges(starts[pre_leaf], sizes[pre_leaf])
+        leaves = concatenated_ranges(starts[pre_leaf], sizes[pre_leaf])
         parent.append(np.repeat(node[pre_leaf], sizes[pre_leaf]))
         label.append(order[leaves])
 
@@ -60,7 +60,7 @@ def even_cuts(starts: Positions, stops: Positions, arity: int) -> Positions:
     """
     sizes = stops - starts
     n_parts = np.minimum(arity, sizes)
-    place = _concatenated_ranges(np.ones_like(starts), n_parts - 1)  # 1, 2, … below n_parts, for every part
+    place = concatenated_ranges(np.ones_like(starts), n_parts - 1)  # 1, 2, … below n_parts, for every part
     cuts: Positions = place * np.repeat(sizes, n_parts - 1) // np.repeat(n_parts, n_parts - 1)
     return cuts + np.repeat(starts, n_parts - 1)
 
@@ -77,7 +77,7 @@ def _checked_cuts(cuts: Positions, starts: Positions, stops: Positions) -> Posit
     return cuts
 
 
-def _concatenated_ranges(starts: Positions, sizes: Positions) -> Positions:
+def concatenated_ranges(starts: Positions, sizes: Positions) -> Positions:
     """start, start + 1, … for every start, as many as its size says, one after another."""
     ends = np.cumsum(sizes)
     total = int(ends[-1]) if len(ends) else 0

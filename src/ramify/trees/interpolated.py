@@ -1,0 +1,159 @@
+"""Trees between balanced 2-means and Fano's code: similar labels together, frequent labels near the root."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+
+from ramify import _core
+from ramify.trees.collapsing import collapse_levels
+from ramify.trees.frequency import Frequencies, effective_frequency, marginal_frequency
+from ramify.trees.kmeans import PRUNE, kmeans_tree, label_vectors
+from ramify.trees.label_tree import LabelTree
+from ramify.trees.splitting import Positions, concatenated_ranges, from_splits
+from ramify.validation import check_flag, check_integer, check_number, number_of_threads
+
+DEFAULT_LAM = 1.0
+
+
+def interpolated_tree(
+    X: Any,
+    Y: Any,
+    *,
+    lam: float | None = None,
+    lam_prime: float | None = None,
+    gamma: float = 0.1,
+    arity: int = 2,
+    max_leaf: int = 100,
+    frequency: str | float = "marginal",
+    direct: bool = False,
+    context_weight: ArrayLike | None = None,
+    eps: float = 1e-4,
+    max_iterations: int = 20,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> LabelTree:
+    """Split the labels for similarity and for even frequency at once, and again, until at most `max_leaf` are left.
+
+    `lam` = 0 is the k-means tree, 1 (the default) 2-means weighted by frequency, 2 Fano's code on the smoothed f-tilde
+    (which needs no X); `lam_prime` = lam / (2 - lam), up to infinity, may be given instead. `gamma` smooths the
+    frequencies. `frequency` says how f-tilde is made, see `ramify.trees.effective_frequency`. `direct` interpolates
+    without passing weighted 2-means. `context_weight` says how often each row is asked. A node of an arity above 2
+    is several binary splits, collapsed so that frequent labels stay shallow. The tree is the same for every `n_jobs`.
+    Paper: efficiency-precision label trees, section 4.2.
+
+    >>> y = np.repeat([0, 1, 2, 3], [1, 1, 1, 9])
+    >>> X = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]])[y]
+    >>> interpolated_tree(X, y, lam=0, max_leaf=1, random_state=0).depth_of(3)
+    2
+    >>> interpolated_tree(X, y, lam=2, max_leaf=1, random_state=0).depth_of(3)
+    1
+    """
+    check_integer("arity", arity, at_least=2)
+    check_integer("max_leaf", max_leaf, at_least=1)
+    check_integer("max_iterations", max_iterations, at_least=1, at_most=1_000_000)
+    check_number("eps", eps, at_least=0)
+    check_number("gamma", gamma, at_least=0)
+    check_flag("direct", direct)
+    objective = Objective(checked_lam(lam, lam_prime), float(gamma), direct)
+    f = marginal_frequency(Y, context_weight)
+    f_tilde = effective_frequency(Y, frequency, context_weight)
+    if objective.lam == 0:
+        settings: dict[str, Any] = {"eps": eps, "max_iterations": max_iterations, "n_jobs": n_jobs}
+        return kmeans_tree(X, Y, arity=arity, max_leaf=max_leaf, random_state=random_state, **settings)
+    n_threads = number_of_threads(n_jobs)
+    seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    if objective.similarity > 0:
+        vectors = label_vectors(X, Y, prune=PRUNE, n_jobs=n_threads)
+    else:
+        vectors = sp.csr_array(np.zeros((len(f), 1), dtype=np.float32))
+    vector_start, vector_column = vectors.indptr.astype(np.int64), vectors.indices.astype(np.int32, copy=False)
+
+    def split(order: NDArray[np.int32], starts: Positions, stops: Positions) -> Positions:
+        return _core.split_by_objective(
+            vector_start,
+            vector_column,
+            vectors.data,
+            vectors.shape[1],
+            order,
+            objective.masses(f, f_tilde, order, starts, stops),
+            starts,
+            stops,
+            similarity=objective.similarity,
+            frequency=objective.frequency,
+            eps=eps,
+            max_iterations=max_iterations,
+            seed=seed,
+            n_threads=n_threads,
+        )
+
+    tree = from_splits(np.arange(len(f)), split, max_leaf=max_leaf)
+    if arity == 2:
+        return tree
+    return collapse_levels(tree, arity, f_tilde / max(f_tilde.sum(), 1) + gamma / len(f))
+
+
+@dataclass(frozen=True)
+class Objective:
+    """Equation 4: what a label's place gains by similarity and by frequency, and how much mass it has."""
+
+    lam: float
+    gamma: float
+    direct: bool = False
+
+    @property
+    def similarity(self) -> float:
+        """Before the difference of a label's cosines to the two centres, in Lemma 1's ratio."""
+        return (2 - self.lam) / 2
+
+    @property
+    def frequency(self) -> float:
+        """Before a label's share of the mass, in Lemma 1's ratio."""
+        return self.lam / 2 if self.direct else max(self.lam - 1, 0.0)
+
+    def masses(
+        self, f: Frequencies, f_tilde: Frequencies, order: NDArray[np.int32], starts: Positions, stops: Positions
+    ) -> Frequencies:
+        """f(lambda) of the labels of every part order[start:stop], up to a factor a part; 0 elsewhere.
+
+        f, f-tilde and L are those of the part alone; where no label has any of it, f or f-tilde adds nothing.
+        """
+        sizes = stops - starts
+        part = np.repeat(np.arange(len(starts)), sizes)
+        at = concatenated_ranges(starts, sizes)
+        labels, n_labels = order[at], sizes[part]
+        asked_for = _shares(f_tilde[labels], part)
+        if self.direct:
+            similar = (2 - self.lam) / 2 / n_labels
+        else:
+            similar = (2 - self.lam) * _shares(f[labels], part) ** min(self.lam, 1.0)
+        mass = np.zeros(len(order))
+        mass[at] = similar + self.frequency * asked_for + self.gamma / n_labels
+        return mass
+
+
+def checked_lam(lam: float | None, lam_prime: float | None) -> float:
+    """lambda, given itself or as lambda' = lambda / (2 - lambda).
+
+    >>> checked_lam(None, 3), checked_lam(None, float("inf")), checked_lam(None, None)
+    (1.5, 2.0, 1.0)
+    """
+    if lam_prime is None:
+        return DEFAULT_LAM if lam is None else check_number("lam", lam, at_least=0, at_most=2)
+    if lam is not None:
+        raise ValueError("lam and lam_prime say the same: give one of them")
+    if lam_prime == math.inf:
+        return 2.0
+    lam_prime = check_number("lam_prime", lam_prime, at_least=0)
+    return 2 * (lam_prime / (1 + lam_prime))
+
+
+def _shares(values: Frequencies, part: NDArray[np.int64]) -> Frequencies:
+    total = np.bincount(part, weights=values)[part]
+    return np.divide(values, total, out=np.zeros_like(values), where=total > 0)
