@@ -343,8 +343,8 @@ import os, pickle, signal, sys, threading, time
 from ramify import OnlinePLTClassifier
 from ramify.data.synthetic import make_multilabel
 
-small, large = make_multilabel(50, 10, 50, random_state=0), make_multilabel(2000, 1000, 2000, random_state=0)
-clf = OnlinePLTClassifier(policy="best", alpha=0.1, b_max=4, n_jobs=2).partial_fit(small.X, small.Y)
+small, large = make_multilabel(50, 10, 50, random_state=0), make_multilabel(6000, 3000, 4000, random_state=0)
+clf = OnlinePLTClassifier(b=2, b_max=4, n_jobs=2).partial_fit(small.X, small.Y)
 threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     for _ in range(100):
@@ -352,7 +352,7 @@ try:
     sys.exit("not interrupted")
 except KeyboardInterrupt:
     learned = clf.n_examples_
-assert 50 < learned < 200_000, learned
+assert 50 < learned < 600_000, learned
 again = pickle.loads(pickle.dumps(clf))
 rows, Y = large.X[:50], large.Y[:50]
 for model in (clf, again):
