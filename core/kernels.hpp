@@ -98,7 +98,7 @@ struct OnlineKernels {
     void (*gradient)(const float* sign, float scale, float weight, int n_columns, float* scores);
     /// AdaGrad: the second half of a row holds the sums of squared gradients.
     void (*adagrad)(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n, int n_columns, const float* gradient,
-                    float rate, float eps);
+                    float rate, float eps, float decay);
     /// Plain descent.
     void (*descend)(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n, int n_columns, const float* gradient, float rate);
 };

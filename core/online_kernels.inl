@@ -30,24 +30,24 @@ void online_gradient(const float* sign, float scale, float weight, int n_columns
     }
 }
 
-/// 1 / (sqrt(sum) + eps), good to about three digits where the processor has a fast approximation: a step's size needs no more.
-inline vfloat adagrad_factor(vfloat sum, float eps) {
+/// 1 / (sqrt(sum) + decay * sum + eps), good to about three digits where the processor has a fast approximation: a step's size needs no more.
+inline vfloat adagrad_factor(vfloat sum, float eps, float decay) {
     sum = maximum(sum, splat(1e-20f));
 #if RAMIFY_LANES == 8 && defined(__AVX512VL__)
     const vfloat root = sum * (vfloat)_mm256_rsqrt14_ps((__m256)sum);
-    return (vfloat)_mm256_rcp14_ps((__m256)(root + eps));
+    return (vfloat)_mm256_rcp14_ps((__m256)(root + decay * sum + eps));
 #elif RAMIFY_LANES == 8 && defined(__AVX2__)
     const vfloat root = sum * (vfloat)_mm256_rsqrt_ps((__m256)sum);
-    return (vfloat)_mm256_rcp_ps((__m256)(root + eps));
+    return (vfloat)_mm256_rcp_ps((__m256)(root + decay * sum + eps));
 #else
     vfloat root;
     for (int i = 0; i < lanes; ++i) root[i] = __builtin_sqrtf(sum[i]);
-    return 1.0f / (root + eps);
+    return 1.0f / (root + decay * sum + eps);
 #endif
 }
 
 void online_adagrad(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n, int n_columns, const float* gradient,
-                    float rate, float eps) {
+                    float rate, float eps, float decay) {
     const std::size_t to_sums = row_size / 2;
     for (int k = 0; k < n; ++k) {
         float* w = rows + row[k] * row_size;
@@ -57,7 +57,7 @@ void online_adagrad(float* rows, std::size_t row_size, const std::uint32_t* row,
             const vfloat g = load(gradient + c) * x;
             const vfloat sum = load(sums + c) + g * g;
             store(sums + c, sum);
-            store(w + c, load(w + c) - (rate * g) * adagrad_factor(sum, eps));
+            store(w + c, load(w + c) - (rate * g) * adagrad_factor(sum, eps, decay));
         }
     }
 }

@@ -180,4 +180,21 @@ inline void freeze_block(const OnlineBlock& block, std::int64_t number, std::int
     }
 }
 
+/// All blocks of the tree as those of a serving model.
+inline BlockStorage freeze_tree(const OnlineLearner& learner, const CanonicalTree& canonical, std::int64_t n_features, float prune) {
+    if (n_features < 0 || n_features >= OnlineLearner::bias_feature / 2 || !(prune >= 0)) throw std::invalid_argument("n_features or prune is out of range");
+    const OnlineTree& tree = learner.tree();
+    for (int v = 0; v < tree.n_nodes(); ++v)
+        if (const OnlineBlock* block = tree.block(v))
+            for (std::uint32_t f : block->features())
+                if (f != OnlineLearner::bias_feature && f >= n_features) throw std::invalid_argument("the learner has seen more than n_features features");
+    const std::int64_t n_all = n_features + (learner.settings().bias != 0.0f);
+    BlockStorage storage;
+    for (std::size_t i = 0; i < canonical.node.size(); ++i)
+        if (!tree.is_leaf(canonical.node[i]))
+            freeze_block(*tree.block(canonical.node[i]), static_cast<std::int64_t>(i), n_features, prune, storage, n_all);
+    if (tree.gate()) freeze_block(*tree.gate(), std::ssize(canonical.node), n_features, prune, storage, n_all);
+    return storage;
+}
+
 }  // namespace ramify

@@ -17,8 +17,9 @@ enum class UpdateRule { adagrad, fobos };
 struct OnlineSettings {
     UpdateRule rule = UpdateRule::adagrad;
     float learning_rate = 1.0f;
-    float eps = 0.01f;  ///< AdaGrad: added to the root of the sums
-    float l2 = 0.0f;    ///< FOBOS: strength of the regulariser
+    float eps = 0.01f;   ///< AdaGrad: added to the root of the sums
+    float decay = 0.0f;  ///< AdaGrad: times the sums, added too, so that steps shrink faster once much was seen; the paper has 0
+    float l2 = 0.0f;     ///< FOBOS: strength of the regulariser
     bool normalize = true;
     float bias = 1.0f;
     bool one_of = false;                    ///< multi-class: each example has one label
@@ -66,7 +67,7 @@ public:
         k.score(block.rows(), block.row_size(), rows.data(), s.value.data(), n, n_columns, score);
         k.gradient(s.sign.data(), block.scale, weight, n_columns, score);
         if (settings_.rule == UpdateRule::adagrad) {
-            k.adagrad(block.rows(), block.row_size(), rows.data(), s.value.data(), n, n_columns, score, settings_.learning_rate, settings_.eps);
+            k.adagrad(block.rows(), block.row_size(), rows.data(), s.value.data(), n, n_columns, score, settings_.learning_rate, settings_.eps, settings_.decay);
         } else {
             // FOBOS: a gradient step, then the regulariser's shrinking; weights are scale times what is stored.
             const double decay = static_cast<double>(settings_.learning_rate) * settings_.l2;

@@ -16,7 +16,7 @@ PACKAGE = "ramify"
 IMPORT = "ramify.models.online_plt"
 INSTALL: list[list[str]] = []
 PASSES = 1000
-PAPERS = {"learning_rate": 1.0, "eps": 0.01, "bias": 1.0}
+PAPERS = {"learning_rate": 1.0, "eps": 0.01, "decay": 0.0, "bias": 1.0}
 WARM = {"warm_share": 0.1}
 SETTINGS = {
     "fair": Setting(),

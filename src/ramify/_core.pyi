@@ -249,6 +249,7 @@ class OnlineLearner:
         rule: str,
         learning_rate: float,
         eps: float,
+        decay: float,
         l2: float,
         normalize: bool,
         bias: float,

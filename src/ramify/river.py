@@ -29,10 +29,11 @@ class _OnlineTree(base.Base):  # type: ignore[misc]
         b: int | None = None,
         b_max: int | None = None,
         alpha: float = 0.75,
-        fair_share: float = 1.2,
+        fair_share: float = 2.0,
         learner: str = "adagrad",
         learning_rate: float = 2.0,
         eps: float = 0.2,
+        decay: float = 0.5,
         l2: float = 1e-6,
         normalize: bool = True,
         bias: float = 0.2,
@@ -47,6 +48,7 @@ class _OnlineTree(base.Base):  # type: ignore[misc]
         self.learner = learner
         self.learning_rate = learning_rate
         self.eps = eps
+        self.decay = decay
         self.l2 = l2
         self.normalize = normalize
         self.bias = bias
@@ -105,7 +107,7 @@ class OnlinePLT(_OnlineTree, base.Classifier):  # type: ignore[misc]
 
     Parameters
     ----------
-    policy, b, b_max, alpha, fair_share, learner, learning_rate, eps, l2, normalize, bias, memory_budget
+    policy, b, b_max, alpha, fair_share, learner, learning_rate, eps, decay, l2, normalize, bias, memory_budget
         As in `OnlinePLTClassifier`.
     seed
         Its `random_state`.
@@ -166,7 +168,7 @@ class MultiLabelOnlinePLT(_OnlineTree, base.MultiLabelClassifier):  # type: igno
 
     Parameters
     ----------
-    policy, b, b_max, alpha, fair_share, learner, learning_rate, eps, l2, normalize, bias, memory_budget
+    policy, b, b_max, alpha, fair_share, learner, learning_rate, eps, decay, l2, normalize, bias, memory_budget
         As in `OnlinePLTClassifier`.
     seed
         Its `random_state`.

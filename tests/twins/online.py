@@ -15,6 +15,7 @@ SETTINGS = {
     "rule": "adagrad",
     "learning_rate": 1.0,
     "eps": 0.01,
+    "decay": 0.0,
     "l2": 0.0,
     "normalize": True,
     "bias": 0.5,
@@ -73,7 +74,11 @@ class Classifier:
         if s["rule"] == "adagrad":
             self.sums += gradient**2
             moved = gradient != 0
-            self.weights[moved] -= s["learning_rate"] * gradient[moved] / (np.sqrt(self.sums[moved]) + s["eps"])
+            self.weights[moved] -= (
+                s["learning_rate"]
+                * gradient[moved]
+                / (np.sqrt(self.sums[moved]) + s["decay"] * self.sums[moved] + s["eps"])
+            )
         else:
             rate = s["learning_rate"] / (1 + s["learning_rate"] * s["l2"] * self.n_steps)
             self.weights = (self.weights - rate * gradient) / (1 + rate * s["l2"])

@@ -33,6 +33,7 @@ FairShare = Annotated[
 LearnerOption = Annotated[Learner, typer.Option("--learner", help="Update rule of the nodes' classifiers.")]
 LearningRate = Annotated[float | None, typer.Option("--learning-rate", help="Step size.")]
 Eps = Annotated[float | None, typer.Option("--eps", help="adagrad: added to the root of the summed squares.")]
+Decay = Annotated[float | None, typer.Option("--decay", help="adagrad: above 0, steps shrink faster later on.")]
 L2 = Annotated[float | None, typer.Option("--l2", help="fobos: strength of the regulariser.")]
 MemoryBudget = Annotated[
     int | None, typer.Option("--memory-budget", metavar="BYTES", help="Near it, features of least weight are given up.")
@@ -51,6 +52,7 @@ FLAGS = {
     "learner": "--learner",
     "learning_rate": "--learning-rate",
     "eps": "--eps",
+    "decay": "--decay",
     "l2": "--l2",
     "memory_budget": "--memory-budget",
     "random_state": "--seed",

@@ -78,6 +78,7 @@ def stream(
     learner: online.LearnerOption = Learner.adagrad,
     learning_rate: online.LearningRate = None,
     eps: online.Eps = None,
+    decay: online.Decay = None,
     l2: online.L2 = None,
     memory_budget: online.MemoryBudget = None,
     ngrams: online.Ngrams = 1,

@@ -96,6 +96,7 @@ def train(
     learner: online.LearnerOption = Learner.adagrad,
     learning_rate: online.LearningRate = None,
     eps: online.Eps = None,
+    decay: online.Decay = None,
     l2: online.L2 = None,
     memory_budget: online.MemoryBudget = None,
     seed: online.Seed = 0,

@@ -30,6 +30,7 @@ def learner_settings(model: OnlinePLTClassifier) -> dict[str, Any]:
         "rule": model.learner,
         "learning_rate": float(model.learning_rate),
         "eps": float(model.eps),
+        "decay": float(model.decay),
         "l2": float(model.l2),
         "normalize": model.normalize,
         "bias": float(model.bias),

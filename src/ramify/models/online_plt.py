@@ -25,7 +25,7 @@ from ramify.validation import check_choice, check_flag, check_integer, check_job
 
 POLICIES = ("fair", "best", "random", "cpt")
 # Most children of inner and of pre-leaf nodes (b, b_max): the paper's trees are binary, wider ones faster and better.
-ARITIES = {"fair": (24, 63)}
+ARITIES = {"fair": (24, 127)}
 PAPERS_ARITIES = (2, 100)
 
 TreeSpecification = str | LabelTree | Callable[..., LabelTree]
@@ -48,7 +48,7 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
     tree : None, LabelTree, builder's name or builder
         The tree to begin with; a builder builds it from the first rows. None begins with nothing.
     b, b_max : int or None
-        Most children of an inner node, and of a node whose children are leaves; None: 24 and 63 for "fair", for the
+        Most children of an inner node, and of a node whose children are leaves; None: 24 and 127 for "fair", for the
         others the paper's 2 and 100.
     alpha : float
         "best" and "cpt": weight of balance against fit, between 0 and 1.
@@ -56,8 +56,9 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
         "fair": how many times the average of its siblings' labels a child may have, at least 1.
     learner : "adagrad" or "fobos"
         Update rule of the node classifiers: AdaGrad, or descent with an L2 regulariser (extreme-f-measure, section 6).
-    learning_rate, eps
-        Step size, and what AdaGrad adds to the root of the summed squares. The paper has 1 and 0.01, with a bias of 1.
+    learning_rate, eps, decay
+        AdaGrad's step is learning_rate * g / (sqrt(s) + decay * s + eps), s being the sum of the squares of the gradients g:
+        quick while little is known, and steadier later on. The paper has 1, 0.01 and 0, with a bias of 1.
     l2 : float
         Strength of FOBOS's regulariser.
     passes, shuffle
@@ -99,10 +100,11 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
         b: int | None = None,
         b_max: int | None = None,
         alpha: float = 0.75,
-        fair_share: float = 1.2,
+        fair_share: float = 2.0,
         learner: str = "adagrad",
         learning_rate: float = 2.0,
         eps: float = 0.2,
+        decay: float = 0.5,
         l2: float = 1e-6,
         passes: int = 1,
         shuffle: bool = True,
@@ -123,6 +125,7 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
         self.learner = learner
         self.learning_rate = learning_rate
         self.eps = eps
+        self.decay = decay
         self.l2 = l2
         self.passes = passes
         self.shuffle = shuffle
@@ -146,6 +149,7 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
         check_choice("learner", self.learner, ["adagrad", "fobos"])
         check_number("learning_rate", self.learning_rate, above=0)
         check_number("eps", self.eps, above=0)
+        check_number("decay", self.decay, at_least=0)
         check_number("l2", self.l2, at_least=0)
         check_integer("passes", self.passes, at_least=1)
         check_flag("shuffle", self.shuffle)
