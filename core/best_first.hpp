@@ -29,6 +29,7 @@ struct SearchSettings {
     float threshold = 0.0f;                     ///< labels below it are left out; 0 leaves out impossible ones only
     std::span<const float> node_threshold = {};  ///< per node: the least threshold below it; a leaf's own
     std::int64_t beam = 0;                      ///< nodes kept per level; 0: exact
+    float at_stake = 1.0f;                      ///< a node is opened only if this share of its probability is not beaten; 1: exact
 
     bool admits(float p, std::int32_t node) const {
         return p > 0.0f && p >= (node_threshold.empty() ? threshold : std::max(threshold, node_threshold[node]));
@@ -42,7 +43,11 @@ public:
     void clear() {
         open_.clear();
         found.clear();
+        n_opened = 0;
+        passed_over_ = 0;
     }
+
+    std::int32_t n_opened = 0;  ///< blocks scored, counted by whoever scores them
 
     /// What is less probable than this need not be reached.
     float cutoff(const SearchSettings& settings) const { return is_full(settings) ? found.front().probability : 0.0f; }
@@ -51,10 +56,16 @@ public:
     void reach(const SearchSettings& settings, float p, std::int32_t node, std::int32_t label) {
         if (is_beaten(p, settings) || !settings.admits(p, node)) return;
         if (label < 0) {
+            if (is_left_out(p, settings)) return pass_over(p);
             open_.emplace_back(p, node);
             std::ranges::push_heap(open_, is_worse);
             return;
         }
+        enter(settings, p, label);
+    }
+
+    /// A label that is not beaten enters the answer.
+    void enter(const SearchSettings& settings, float p, std::int32_t label) {
         const Found f{p, label};
         if (is_full(settings)) {
             if (!(f < found.front())) return;
@@ -68,7 +79,11 @@ public:
 
     /// Takes the node that must be opened next, or tells that the answer is complete.
     bool next(const SearchSettings& settings, float& p, std::int32_t& node) {
-        if (open_.empty() || is_beaten(open_.front().first, settings)) return false;
+        if (open_.empty()) return false;
+        if (is_left_out(open_.front().first, settings)) {
+            pass_over(open_.front().first);
+            return false;
+        }
         std::tie(p, node) = open_.front();
         std::ranges::pop_heap(open_, is_worse);
         open_.pop_back();
@@ -77,14 +92,29 @@ public:
 
     void finish() { std::sort(found.begin(), found.end()); }
 
+    /// As probable as the worst answer is not beaten yet: the lower label would win.
+    bool is_beaten(float p, const SearchSettings& settings) const { return is_full(settings) && p < found.front().probability; }
+
+    /// Whether a node need not be opened: no label below it can enter the answer, or none that would be worth it.
+    bool is_left_out(float p, const SearchSettings& settings) const {
+        return is_full(settings) && p * settings.at_stake < found.front().probability;
+    }
+
+    /// A node of this probability is not opened.
+    void pass_over(float p) { passed_over_ = std::max(passed_over_, p); }
+
+    /// After `finish`: no label that is missing from the answer is more probable than this; 0 if the answer is exact.
+    float given_up(const SearchSettings& settings) const {
+        return !found.empty() && is_full(settings) && passed_over_ < found.back().probability ? 0.0f : passed_over_;
+    }
+
 private:
     static bool is_worse(const std::pair<float, std::int32_t>& a, const std::pair<float, std::int32_t>& b) {
         return a.first != b.first ? a.first < b.first : a.second > b.second;
     }
     bool is_full(const SearchSettings& settings) const { return static_cast<std::int64_t>(found.size()) >= settings.top_k; }
-    /// As probable as the worst answer is not beaten yet: the lower label would win.
-    bool is_beaten(float p, const SearchSettings& settings) const { return is_full(settings) && p < found.front().probability; }
 
+    float passed_over_ = 0;
     std::vector<std::pair<float, std::int32_t>> open_;  ///< a heap, the most probable on top; ties by the lower node
 };
 

@@ -1,4 +1,4 @@
-/// Python's view of batch training and of the trained label tree.
+/// Python's view of batch training.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -16,7 +16,6 @@
 #include "hashed_blocks.hpp"
 #include "parallel.hpp"
 #include "train_blocks.hpp"
-#include "tree_search.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -27,12 +26,6 @@ namespace {
 using Ints = Input<std::int32_t>;
 using Longs = Input<std::int64_t>;
 using Floats = Input<float>;
-
-TreeView tree_view(const Ints& parent, const Ints& first_child, const Ints& n_children, const Ints& label, std::int64_t n_labels) {
-    TreeView tree{view(parent), view(first_child), view(n_children), view(label)};
-    tree.validate(n_labels);
-    return tree;
-}
 
 /// Training data assigned to the nodes of a tree; can be trained with several settings.
 class BoundTrainer {
@@ -112,228 +105,6 @@ private:
     nb::list keep_;
 };
 
-/// A trained label tree. Keeps the numpy arrays alive that it reads, memory-mapped ones too.
-class BoundModel {
-public:
-    BoundModel(const nb::dict& arrays, const Ints& parent, const Ints& first_child, const Ints& n_children, const Ints& label, std::int64_t n_labels,
-               const FeatureSettings& features, const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>& link, float link_low,
-               float link_step, bool one_of)
-        : n_labels_(n_labels) {
-        model_.tree = tree_view(parent, first_child, n_children, label, n_labels);
-        for (const Ints* a : {&parent, &first_child, &n_children, &label}) keep_.append(*a);
-        FrozenBlocks& b = model_.blocks;
-        b.panels = take<std::int64_t, 2>(arrays, "panels");
-        b.column_child = take<std::int32_t>(arrays, "column_child");
-        b.column_scale = take<float>(arrays, "column_scale");
-        b.index = take<std::uint32_t>(arrays, "index");
-        b.rows = take<std::uint8_t>(arrays, "rows");
-        b.table = take<float>(arrays, "table");
-        model_.features = features;
-        if (link.shape(0) > 0) {
-            if (link.shape(1) < 2 || !(link_step > 0) || !std::isfinite(link_step) || !std::isfinite(link_low))
-                throw nb::value_error("a link map needs at least two knots and a grid of finite numbers");
-            model_.link = {link.data(), link.size()};
-            for (float logit : model_.link)
-                if (!std::isfinite(logit)) throw nb::value_error("a link map must be finite");
-            model_.n_levels = static_cast<std::int64_t>(link.shape(0));
-            model_.n_knots = static_cast<int>(link.shape(1));
-            model_.link_low = link_low;
-            model_.link_step = link_step;
-            keep_.append(link);
-        }
-        model_.one_of = one_of;
-        model_.attach();
-    }
-
-    nb::tuple search(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::int64_t> top_k, float threshold,
-                     const std::optional<Floats>& node_threshold, std::int64_t beam, int n_threads) const {
-        const CsrView X = checked_csr(indptr, indices, data, model_.features.n_features, "X");
-        SearchSettings settings;
-        if (top_k) settings.top_k = *top_k;
-        settings.threshold = threshold;
-        settings.beam = beam;
-        if (node_threshold) {
-            settings.node_threshold = view(*node_threshold);
-            if (settings.node_threshold.size() != model_.tree.parent.size()) throw nb::value_error("node_threshold needs a value for each node");
-        }
-        const std::int64_t n = X.n_rows();
-        std::vector<std::int64_t> out_indptr(n + 1, 0);
-        std::vector<std::int32_t> out_label;
-        std::vector<float> out_probability;
-        std::int64_t n_products = 0;
-        {
-            nb::gil_scoped_release release;
-            const int threads = usable_threads(n_threads, static_cast<std::size_t>(n));
-            const std::int64_t chunk = settings.beam > 0 ? 128 : rows_side_by_side(settings, n, threads);
-            const auto n_chunks = static_cast<std::size_t>((n + chunk - 1) / chunk);
-            std::vector<std::vector<Found>> answers(n_chunks);
-            std::vector<SearchScratch> scratch(threads);
-            std::vector<BatchScratch> batches(threads);
-            Watch watch;
-            auto work = [&](std::size_t task, int worker) {
-                SearchScratch& s = scratch[worker];
-                BatchScratch& batch = batches[worker];
-                const std::int64_t from = static_cast<std::int64_t>(task) * chunk, to = std::min(n, from + chunk);
-                auto answer = [&](std::int64_t i, std::vector<Found>& found) {
-                    std::ranges::sort(found, {}, &Found::label);
-                    answers[task].insert(answers[task].end(), found.begin(), found.end());
-                    out_indptr[i + 1] = static_cast<std::int64_t>(found.size());
-                };
-                if (settings.beam > 0) {
-                    for (std::int64_t i = from; i < to; ++i) {
-                        prepare(X, i, s.x);
-                        model_.search(s.x, settings, s);
-                        answer(i, s.found);
-                    }
-                    return;
-                }
-                batch.clear();
-                for (std::int64_t i = from; i < to; ++i) {
-                    append(X, i, batch.entries);
-                    batch.begin.push_back(batch.entries.size());
-                }
-                model_.search_batch(settings, batch, s, watch);
-                for (std::int64_t i = from; i < to; ++i) answer(i, batch.search[i - from].found);
-            };
-            parallel_for(n_chunks, threads, work, &watch);
-            for (std::int64_t i = 0; i < n; ++i) out_indptr[i + 1] += out_indptr[i];
-            out_label.reserve(out_indptr.back());
-            out_probability.reserve(out_indptr.back());
-            for (auto& answer : answers) {
-                for (const Found& f : answer) {
-                    out_label.push_back(f.label);
-                    out_probability.push_back(f.probability);
-                }
-                std::vector<Found>().swap(answer);
-            }
-            for (const SearchScratch& s : scratch) n_products += s.n_inner_products;
-        }
-        return nb::make_tuple(to_numpy(std::move(out_indptr)), to_numpy(std::move(out_label)), to_numpy(std::move(out_probability)), n_products);
-    }
-
-    /// One row, answered best first, with as little ado as possible.
-    nb::tuple search_row(const Ints& indices, const Floats& values, std::int64_t top_k, float threshold) const {
-        const std::span<const std::int32_t> columns = view(indices);
-        if (columns.size() != values.size()) throw nb::value_error("indices and values differ in length");
-        for (std::int32_t j : columns)
-            if (j < 0 || j >= model_.features.n_features) throw nb::value_error("a feature number is outside the model's features");
-        thread_local SearchScratch s;
-        s.x.clear();
-        model_.features.append(columns, view(values), s.x);
-        SearchSettings settings;
-        settings.top_k = top_k;
-        settings.threshold = threshold;
-        model_.search(s.x, settings, s);
-        std::vector<std::int32_t> labels;
-        std::vector<float> probabilities;
-        for (const Found& f : s.found) {
-            labels.push_back(f.label);
-            probabilities.push_back(f.probability);
-        }
-        return nb::make_tuple(to_numpy(std::move(labels)), to_numpy(std::move(probabilities)));
-    }
-
-    /// Probabilities of named labels: those of row i are labels[label_indptr[i] .. label_indptr[i + 1]].
-    auto named(const Longs& indptr, const Ints& indices, const Floats& data, const Longs& label_indptr, const Ints& labels, int n_threads) const {
-        const CsrView X = checked_csr(indptr, indices, data, model_.features.n_features, "X");
-        check_csr(view(label_indptr), view(labels), n_labels_, "labels");
-        if (label_indptr.size() != indptr.size()) throw nb::value_error("X and the named labels differ in their number of rows");
-        std::vector<float> probability(labels.size());
-        {
-            nb::gil_scoped_release release;
-            std::vector<std::int32_t> leaves(labels.size());
-            for (std::size_t k = 0; k < leaves.size(); ++k) leaves[k] = model_.leaf(labels.data()[k]);
-            constexpr std::int64_t chunk = 128;
-            const std::int64_t n = X.n_rows();
-            const auto n_chunks = static_cast<std::size_t>((n + chunk - 1) / chunk);
-            parallel_for(n_chunks, n_threads, [&](std::size_t task, int) {
-                thread_local SearchScratch s;  // kept from call to call: it is as large as the tree
-                for (std::int64_t i = static_cast<std::int64_t>(task) * chunk; i < std::min(n, static_cast<std::int64_t>(task + 1) * chunk); ++i) {
-                    prepare(X, i, s.x);
-                    const std::int64_t a = label_indptr.data()[i], b = label_indptr.data()[i + 1];
-                    model_.named(s.x, std::span(leaves).subspan(a, b - a), s, probability.data() + a);
-                }
-            });
-        }
-        return to_numpy(std::move(probability));
-    }
-
-    /// Why a label: for each node on the path, its conditional probability and what each feature of x added to its score.
-    nb::list explain(const Ints& indices, const Floats& values, std::int32_t label) const {
-        std::vector<Entry> x;
-        for (std::int32_t j : view(indices))
-            if (j < 0 || j >= model_.features.n_features) throw nb::value_error("a feature number is outside the model's features");
-        if (indices.size() != values.size()) throw nb::value_error("indices and values differ in length");
-        model_.features.append(view(indices), view(values), x);
-        const std::int32_t leaf = model_.leaf(label);
-        if (leaf < 0) throw nb::value_error("this label has no leaf in the tree");
-        std::vector<std::pair<int, int>> path;  // (block, child)
-        for (std::int32_t v = leaf; v > 0; v = model_.tree.parent[v]) path.emplace_back(model_.tree.parent[v], v);
-        path.emplace_back(model_.gate(), 0);
-        nb::list answer;
-        ScoreScratch scratch;
-        for (auto it = path.rbegin(); it != path.rend(); ++it) {
-            const auto [block, child] = *it;
-            if (block == model_.gate() && !model_.blocks.has(block)) continue;
-            const std::int32_t position = block == model_.gate() ? 0 : child - model_.tree.first_child[block];
-            float probability = 0;
-            if (model_.blocks.has(block)) {
-                model_.conditional(block, x, scratch);
-                for (std::size_t c = 0; c < scratch.child.size(); ++c)
-                    if (scratch.child[c] == position) probability = scratch.score[c];
-            }
-            std::vector<std::int32_t> feature;
-            std::vector<float> contribution;
-            for (int i = model_.blocks.panel_begin[block]; i < model_.blocks.panel_begin[block + 1]; ++i) {
-                const PanelRecord& p = model_.blocks.panel(i);
-                for (int c = 0; c < p.n_columns; ++c) {
-                    if (model_.blocks.column_child[p.first_column + c] != position) continue;
-                    for (const Entry& e : x) {
-                        const float w = model_.blocks.weight(p, e.feature, c);
-                        if (w == 0.0f) continue;
-                        feature.push_back(static_cast<std::int32_t>(e.feature));
-                        contribution.push_back(w * e.value);
-                    }
-                }
-            }
-            answer.append(nb::make_tuple(child, probability, to_numpy(std::move(feature)), to_numpy(std::move(contribution))));
-        }
-        return answer;
-    }
-
-private:
-    template <class T, int Dimensions = 1>
-    std::span<const T> take(const nb::dict& arrays, const char* name) {
-        if (!arrays.contains(name)) throw nb::value_error((std::string("the model has no array named ") + name).c_str());
-        nb::ndarray<const T, nb::ndim<Dimensions>, nb::c_contig, nb::device::cpu> array;
-        if (!nb::try_cast(arrays[name], array, false))  // a converted copy would not outlive this call
-            throw nb::value_error((std::string("the model's array ") + name + " has a wrong type or shape").c_str());
-        keep_.append(arrays[name]);
-        return {array.data(), array.size()};
-    }
-
-    void append(const CsrView& X, std::int64_t i, std::vector<Entry>& rows) const {
-        const auto from = static_cast<std::size_t>(X.indptr[i]), length = static_cast<std::size_t>(X.indptr[i + 1]) - from;
-        model_.features.append(X.indices.subspan(from, length), X.data.subspan(from, length), rows);
-    }
-    void prepare(const CsrView& X, std::int64_t i, std::vector<Entry>& row) const {
-        row.clear();
-        append(X, i, row);
-    }
-
-    /// A model that lies in the processor's cache is searched a few rows at a time, which stay there too. A larger one wants enough
-    /// rows that many open the same nodes, but so few that every thread has work and long answers fit into memory.
-    std::int64_t rows_side_by_side(const SearchSettings& settings, std::int64_t n_rows, int n_threads) const {
-        constexpr std::size_t beyond_caches = std::size_t{256} << 20;
-        const std::int64_t most = model_.blocks.rows.size() < beyond_caches ? 64 : settings.top_k > 1000 ? 256 : 16384;
-        return std::clamp<std::int64_t>((n_rows + n_threads - 1) / n_threads, 1, most);
-    }
-
-    LabelTreeModel model_;
-    std::int64_t n_labels_;
-    nb::list keep_;
-};
-
 }  // namespace
 
 void bind_blocks(nb::module_& m) {
@@ -387,16 +158,4 @@ void bind_blocks(nb::module_& m) {
         .def("held_out", &BoundTrainer::held_out, "solvers"_a, "share"_a, "max_rows"_a, "one_of"_a = false,
              "From a sample of the nodes, for each solver: histograms (levels x bins) of the scores of positive and negative held-out examples, and "
              "the softmax losses (levels x slopes) of rows with one positive child, if they are asked for by one_of. And for how many positive examples of its level each held-out one stands.");
-
-    nb::class_<BoundModel>(m, "LabelTreeModel", "A trained label tree over (memory-mapped) arrays, and its searches.")
-        .def(nb::init<const nb::dict&, const Ints&, const Ints&, const Ints&, const Ints&, std::int64_t, const FeatureSettings&,
-                      const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>&, float, float, bool>(),
-             "blocks"_a, "parent"_a, "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a, "features"_a, "link"_a, "link_low"_a, "link_step"_a, "one_of"_a)
-        .def("search", &BoundModel::search, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a, "node_threshold"_a.none(), "beam"_a,
-             "n_threads"_a, "CSR parts of the answer, rows sorted by label, and the number of inner products taken.")
-        .def("search_row", &BoundModel::search_row, "indices"_a, "values"_a, "top_k"_a, "threshold"_a, "One row: labels and their probabilities, best first.")
-        .def("named", &BoundModel::named, "indptr"_a, "indices"_a, "data"_a, "label_indptr"_a, "labels"_a, "n_threads"_a,
-             "Probabilities of the labels named for each row.")
-        .def("explain", &BoundModel::explain, "indices"_a, "values"_a, "label"_a,
-             "For each node on the label's path: node, conditional probability, features and what each added to the score.");
 }

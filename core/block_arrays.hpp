@@ -1,4 +1,4 @@
-/// Frozen blocks as a dict of numpy arrays.
+/// Trees and frozen blocks as numpy arrays.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -8,8 +8,16 @@
 
 #include "arrays.hpp"
 #include "frozen_blocks.hpp"
+#include "label_tree.hpp"
 
 namespace ramify {
+
+inline TreeView tree_view(const Input<std::int32_t>& parent, const Input<std::int32_t>& first_child, const Input<std::int32_t>& n_children,
+                          const Input<std::int32_t>& label, std::int64_t n_labels) {
+    TreeView tree{view(parent), view(first_child), view(n_children), view(label)};
+    tree.validate(n_labels);
+    return tree;
+}
 
 inline nb::dict to_dict(BlockStorage&& storage) {
     nb::dict arrays;

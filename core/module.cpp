@@ -9,6 +9,7 @@ namespace nb = nanobind;
 void bind_data(nb::module_& m);
 void bind_trees(nb::module_& m);
 void bind_blocks(nb::module_& m);
+void bind_search(nb::module_& m);
 void bind_online(nb::module_& m);
 void bind_decide(nb::module_& m);
 void bind_fastxml(nb::module_& m);
@@ -31,6 +32,7 @@ NB_MODULE(_core, m) {
     bind_data(m);
     bind_trees(m);
     bind_blocks(m);
+    bind_search(m);
     bind_online(m);
     bind_decide(m);
     bind_fastxml(m);

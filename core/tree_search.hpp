@@ -29,6 +29,7 @@ struct SearchScratch {
     std::vector<float> probability;        ///< per node, for named labels
     std::vector<std::int32_t> nodes;       ///< opened for named labels
     std::vector<std::uint8_t> is_marked;   ///< per node
+    float given_up = 0;                    ///< see BestFirst
     std::int64_t n_inner_products = 0;     ///< of rows with a child's weights, as the extreme-f-measure paper counts them
 };
 
@@ -111,11 +112,17 @@ struct LabelTreeModel {
     /// The answer is scratch.found, best first.
     void search(std::span<const Entry> x, const SearchSettings& settings, SearchScratch& scratch) const {
         scratch.found.clear();
+        BestFirst& search = scratch.best;
+        search.clear();
+        scratch.given_up = 0;
         if (settings.top_k <= 0) return;
-        if (settings.beam <= 0) return best_first(x, settings, scratch);
-        beam_search(x, settings, scratch);
-        std::sort(scratch.found.begin(), scratch.found.end());
-        if (static_cast<std::int64_t>(scratch.found.size()) > settings.top_k) scratch.found.resize(settings.top_k);
+        if (settings.beam > 0)
+            beam_search(x, settings, scratch);
+        else
+            best_first(x, settings, scratch);
+        search.finish();
+        scratch.given_up = search.given_up(settings);
+        scratch.found.swap(search.found);
     }
 
     /// The same, exact, for all rows of a batch: the answers are in batch.search. Gives up when the watch says so.
@@ -205,6 +212,7 @@ private:
     void open_node(std::int32_t node, float p, std::span<const Entry> x, const SearchSettings& settings, BestFirst& search, SearchScratch& scratch) const {
         conditional(node, x, scratch.score);
         scratch.n_inner_products += n_products(node);
+        ++search.n_opened;
         const std::int32_t first = tree.first_child[node];
         float cutoff = search.cutoff(settings);
         for (std::size_t c = 0; c < scratch.score.child.size(); ++c) {
@@ -217,23 +225,23 @@ private:
 
     void best_first(std::span<const Entry> x, const SearchSettings& settings, SearchScratch& scratch) const {
         BestFirst& search = scratch.best;
-        search.clear();
         search.reach(settings, root_probability(x, scratch), 0, tree.label[0]);
         float p;
         for (std::int32_t node; next_block(search, settings, p, node);) open_node(node, p, x, settings, search, scratch);
-        search.finish();
-        scratch.found.swap(search.found);
     }
 
-    /// The `beam` most probable nodes of each level are opened; the leaves met on the way are the candidates.
+    /// The `beam` most probable nodes of each level are opened, best first; the leaves met on the way are the candidates. It ends as
+    /// soon as no node on the beam can still lead into the answer, which is the same as if all levels had been gone through: a node
+    /// that is left out is less probable than all that matter, and so are those below it.
     void beam_search(std::span<const Entry> x, const SearchSettings& settings, SearchScratch& scratch) const {
         auto& level_nodes = scratch.open;
         auto& next = scratch.next;
         auto better = [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; };
+        BestFirst& search = scratch.best;
         auto reach = [&](float p, std::int32_t node) {
-            if (!settings.admits(p, node)) return;
+            if (search.is_beaten(p, settings) || !settings.admits(p, node)) return;
             if (tree.is_leaf(node))
-                scratch.found.push_back({p, tree.label[node]});
+                search.enter(settings, p, tree.label[node]);
             else
                 next.emplace_back(p, node);
         };
@@ -242,12 +250,19 @@ private:
         while (!next.empty()) {
             if (static_cast<std::int64_t>(next.size()) > settings.beam) {
                 std::ranges::nth_element(next, next.begin() + settings.beam, better);
+                search.pass_over(next[settings.beam].first);  // the best of those that fall off
                 next.resize(settings.beam);
             }
+            std::ranges::sort(next, better);
             level_nodes.swap(next);
             next.clear();
             for (const auto& [p, node] : level_nodes) {
+                if (search.is_left_out(p, settings)) {
+                    search.pass_over(p);
+                    break;
+                }
                 if (!blocks.has(node)) continue;
+                ++search.n_opened;
                 conditional(node, x, scratch.score);
                 scratch.n_inner_products += n_products(node);
                 const std::int32_t first = tree.first_child[node];

@@ -225,9 +225,30 @@ class LabelTreeModel:
         node_threshold: NDArray[np.float32] | None,
         beam: int,
         n_threads: int,
+        bound: float = 0.0,
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], int]: ...
+    def trace(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        data: NDArray[np.float32],
+        top_k: int | None,
+        threshold: float,
+        node_threshold: NDArray[np.float32] | None,
+        beam: int,
+        n_threads: int,
+        bound: float = 0.0,
+    ) -> tuple[
+        NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], int, NDArray[np.int32], NDArray[np.float32]
+    ]: ...
     def search_row(
-        self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int, threshold: float
+        self,
+        indices: NDArray[np.int32],
+        values: NDArray[np.float32],
+        top_k: int,
+        threshold: float,
+        beam: int = 0,
+        bound: float = 0.0,
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]: ...
     def named(
         self,

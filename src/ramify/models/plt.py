@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from ramify import _core, trees
 from ramify.answers import keep_best
 from ramify.estimator import ExtremeClassifier, Query, TrainingData
+from ramify.models.search_report import SearchReport
 from ramify.models.solver_choice import choose_solver
 from ramify.models.trained_tree import TrainedTree, csr_parts
 from ramify.progress import phase
@@ -52,7 +53,11 @@ class PLTClassifier(ExtremeClassifier):
     normalize, bias
         Scale rows to unit length; value of the constant feature (0: none).
     beam : int or None
-        Nodes kept per level while searching; None searches exactly.
+        Nodes kept per level while searching; None searches exactly. Either way a search ends when nothing more can
+        enter the best k.
+    bound : float
+        Between 0 (exact) and 1: searches for the best k leave out paths whose probability, less this share of it, does
+        not reach the k-th answer so far. `search_report` says what was given up.
     vectorizer : None, TfidfVectorizer or HashingVectorizer
         For X given as texts.
     verbose : bool
@@ -89,6 +94,7 @@ class PLTClassifier(ExtremeClassifier):
         normalize: bool = True,
         bias: float = 0.5,
         beam: int | None = None,
+        bound: float = 0.0,
         vectorizer: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -110,6 +116,7 @@ class PLTClassifier(ExtremeClassifier):
         self.normalize = normalize
         self.bias = bias
         self.beam = beam
+        self.bound = bound
         self.vectorizer = vectorizer
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -135,6 +142,7 @@ class PLTClassifier(ExtremeClassifier):
         check_number("bias", self.bias, at_least=0)
         if self.beam is not None:
             check_integer("beam", self.beam, at_least=1)
+        self._checked_bound()
         check_flag("verbose", self.verbose)
 
     def _fit(self, data: TrainingData) -> None:
@@ -226,7 +234,9 @@ class PLTClassifier(ExtremeClassifier):
         # Of several trees' best k none may be left out for missing the threshold in its tree: its mean may reach it.
         per_tree = 0.0 if query.top_k is not None and len(self.trees_) > 1 else query.threshold
         found = [
-            tree.search(X, top_k=query.top_k, threshold=per_tree, beam=self.beam, n_threads=threads)
+            tree.search(
+                X, top_k=query.top_k, threshold=per_tree, beam=self.beam, bound=self._checked_bound(), n_threads=threads
+            )
             for tree in self.trees_
         ]
         if len(found) == 1:
@@ -234,6 +244,29 @@ class PLTClassifier(ExtremeClassifier):
         # A mean of at least the threshold needs one tree at least at the threshold: no such label is missed.
         candidates = sum(found[1:], start=found[0])
         return keep_best(self._mean(X, sparse.csr_array(candidates)), query.top_k, query.threshold)
+
+    def search_report(self, X: Any, top_k: int | None = 5, threshold: float | ArrayLike | None = None) -> SearchReport:
+        """The answer of `predict_proba` with its price: blocks scored for each row, and what was given up for it."""
+        rows = self._check_rows(X)
+        query = self._check_query(top_k, threshold, None)
+        blocks, given_up = np.zeros(rows.shape[0], np.int64), np.zeros(rows.shape[0], np.float32)
+        for tree in self.trees_:
+            of_tree = tree.trace(
+                rows,
+                top_k=query.top_k,
+                threshold=query.threshold,
+                beam=self.beam,
+                bound=self._checked_bound(),
+                n_threads=self._n_threads(),
+            )
+            blocks += of_tree[0]
+            given_up = np.maximum(given_up, of_tree[1])
+        return SearchReport(self._answer(rows, query), blocks, given_up)
+
+    def _checked_bound(self) -> float:
+        if not 0 <= check_number("bound", self.bound) < 1:
+            raise ValueError(f"bound must be a number of at least 0 and below 1, got {self.bound!r}")
+        return self.bound
 
     def _n_inner_products(self, X: sparse.csr_array, query: Query) -> int:
         """What an answer costs, without the mean of several trees."""
@@ -251,11 +284,10 @@ class PLTClassifier(ExtremeClassifier):
     def _predict_row(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int | None, threshold: float
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        if len(self.trees_) == 1 and self.beam is None:
-            return self.trees_[0].core.search_row(
-                indices, values, self.n_labels_ if top_k is None else top_k, threshold
-            )
-        if top_k is not None and self.beam is None:
+        if len(self.trees_) == 1:
+            at_most = self.n_labels_ if top_k is None else top_k
+            return self.trees_[0].core.search_row(indices, values, at_most, threshold, self.beam or 0, self.bound)
+        if top_k is not None:
             return self._predict_row_by_many(indices, values, top_k, threshold)
         X = sparse.csr_array((values, indices, [0, len(indices)]), shape=(1, self.n_features_in_))
         answer = self._sparse_probabilities(X, Query(top_k, threshold))
@@ -267,7 +299,12 @@ class PLTClassifier(ExtremeClassifier):
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The same answer as for a batch of one row, without building sparse arrays on the way."""
         candidates = np.unique(
-            np.concatenate([tree.core.search_row(indices, values, top_k, 0.0)[0] for tree in self.trees_])
+            np.concatenate(
+                [
+                    tree.core.search_row(indices, values, top_k, 0.0, self.beam or 0, self.bound)[0]
+                    for tree in self.trees_
+                ]
+            )
         )
         row, named = np.array([0, len(indices)]), np.array([0, len(candidates)])
         total = sum(

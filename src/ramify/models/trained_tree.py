@@ -57,15 +57,32 @@ class TrainedTree:
         top_k: int | None,
         threshold: float | NDArray[np.float32],
         beam: int | None = None,
+        bound: float = 0.0,
         n_threads: int = 1,
     ) -> sparse.csr_array:
         """Labels of each row by exact best-first search, or by a beam: at most top_k, each at least the threshold.
 
-        Thresholds per label prune a subtree at the least of them (extreme-f-measure, section 5).
+        Thresholds per label prune a subtree at the least of them (extreme-f-measure, section 5). With a bound, a node
+        is opened only where 1 - bound of its probability is not beaten by the answer so far.
         """
         one, per_node = self._node_thresholds(threshold)
-        indptr, indices, data, _ = self.core.search(*csr_parts(X), top_k, one, per_node, beam or 0, n_threads)
+        indptr, indices, data, _ = self.core.search(*csr_parts(X), top_k, one, per_node, beam or 0, n_threads, bound)
         return sparse.csr_array((data, indices, indptr), shape=(X.shape[0], self.tree.n_labels))
+
+    def trace(
+        self,
+        X: sparse.csr_array,
+        *,
+        top_k: int | None,
+        threshold: float | NDArray[np.float32],
+        beam: int | None = None,
+        bound: float = 0.0,
+        n_threads: int = 1,
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """What `search` costs: for each row the blocks that it scores, and the likeliest path that it gives up."""
+        one, per_node = self._node_thresholds(threshold)
+        traced = self.core.trace(*csr_parts(X), top_k, one, per_node, beam or 0, n_threads, bound)
+        return traced[4], traced[5]
 
     def n_inner_products(
         self, X: sparse.csr_array, *, top_k: int | None, threshold: float | NDArray[np.float32], beam: int | None = None
