@@ -14,6 +14,7 @@ void bind_online(nb::module_& m);
 void bind_decide(nb::module_& m);
 void bind_fastxml(nb::module_& m);
 void bind_interpolated(nb::module_& m);
+void bind_spectral(nb::module_& m);
 
 static void poll_python_signals() {
     nb::gil_scoped_acquire gil;
@@ -37,4 +38,5 @@ NB_MODULE(_core, m) {
     bind_decide(m);
     bind_fastxml(m);
     bind_interpolated(m);
+    bind_spectral(m);
 }

@@ -12,6 +12,7 @@ __all__ = [
     "FastXMLClassifier",
     "OnlinePLTClassifier",
     "PLTClassifier",
+    "SpectralTreeClassifier",
     "ThresholdClassifier",
     "data",
     "decide",
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ramify.models.fastxml import FastXMLClassifier
     from ramify.models.online_plt import OnlinePLTClassifier
     from ramify.models.plt import PLTClassifier
+    from ramify.models.spectral import SpectralTreeClassifier
     from ramify.models.threshold import ThresholdClassifier
     from ramify.persist import load
 
@@ -34,6 +36,7 @@ _HOMES = {
     "FastXMLClassifier": "ramify.models.fastxml",
     "OnlinePLTClassifier": "ramify.models.online_plt",
     "PLTClassifier": "ramify.models.plt",
+    "SpectralTreeClassifier": "ramify.models.spectral",
     "ThresholdClassifier": "ramify.models.threshold",
     "load": "ramify.persist",
 }

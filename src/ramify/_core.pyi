@@ -441,3 +441,139 @@ class InstanceForest:
     def route(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], tree: int
     ) -> list[tuple[int, float, NDArray[np.int32], NDArray[np.float32]]]: ...
+
+# spectral
+class CandidateTreeSettings:
+    def __init__(
+        self,
+        *,
+        max_depth: int,
+        n_candidates: int,
+        recall: float,
+        noise: float,
+        min_path: float,
+        prune: float,
+        keeps_inner: bool,
+        solver: str,
+        max_iterations: int,
+        tolerance: float,
+        cg_iterations: int,
+    ) -> None: ...
+
+def grow_candidate_tree(
+    x_indptr: NDArray[np.int64],
+    x_indices: NDArray[np.int32],
+    x_data: NDArray[np.float32],
+    y_indptr: NDArray[np.int64],
+    y_indices: NDArray[np.int32],
+    n_labels: int,
+    head: NDArray[np.int32],
+    sample_weight: NDArray[np.float32] | None,
+    features: FeatureSettings,
+    settings: CandidateTreeSettings,
+    seed: int,
+    n_threads: int,
+    progress: Progress | None = None,
+) -> dict[str, NDArray[Any]]: ...
+def split_direction(
+    x_indptr: NDArray[np.int64],
+    x_indices: NDArray[np.int32],
+    x_data: NDArray[np.float32],
+    y_indptr: NDArray[np.int64],
+    y_indices: NDArray[np.int32],
+    n_features: int,
+    n_labels: int,
+    importance: NDArray[np.float64],
+    solver: str,
+    max_iterations: int,
+    tolerance: float,
+    cg_iterations: int,
+    seed: int,
+    n_threads: int,
+) -> tuple[NDArray[np.float32], float]: ...
+def least_squares_labels(
+    y_indptr: NDArray[np.int64],
+    y_indices: NDArray[np.int32],
+    n_labels: int,
+    importance: NDArray[np.float64],
+    target: NDArray[np.float32],
+    cg_iterations: int,
+) -> NDArray[np.float32]: ...
+def weighted_median(values: NDArray[np.float64], importance: NDArray[np.float64]) -> float: ...
+
+class SpectralModel:
+    def __init__(
+        self,
+        tree: dict[str, NDArray[Any]],
+        base: dict[str, NDArray[Any]],
+        n_labels: int,
+        features: FeatureSettings,
+        is_multiclass: bool,
+        weights: str,
+        rank: int,
+        has_slot_weights: bool,
+    ) -> None: ...
+    def predict(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        data: NDArray[np.float32],
+        top_k: int | None,
+        threshold: float,
+        label_threshold: NDArray[np.float32] | None,
+        n_threads: int,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], int]: ...
+    def predict_row(
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int, threshold: float
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]: ...
+    def named(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        data: NDArray[np.float32],
+        labels: NDArray[np.int32],
+        n_threads: int,
+    ) -> NDArray[np.float32]: ...
+    def leaves(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        data: NDArray[np.float32],
+        seed: int | None,
+        n_threads: int,
+    ) -> NDArray[np.int32]: ...
+    def fractions(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        data: NDArray[np.float32],
+        min_path: float,
+        n_threads: int,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]: ...
+    def route(
+        self, indices: NDArray[np.int32], values: NDArray[np.float32]
+    ) -> list[tuple[int, float, NDArray[np.int32], NDArray[np.float32]]]: ...
+    def slot_parts(
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], slot: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]: ...
+    def train(
+        self,
+        base: dict[str, NDArray[np.float32]],
+        x_indptr: NDArray[np.int64],
+        x_indices: NDArray[np.int32],
+        x_data: NDArray[np.float32],
+        y_indptr: NDArray[np.int64],
+        y_indices: NDArray[np.int32],
+        sample_weight: NDArray[np.float32] | None,
+        *,
+        learning_rate: float,
+        eps: float,
+        has_slot_bias: bool,
+        passes: int,
+        is_shuffled: bool,
+        is_sampled: bool,
+        decays: bool,
+        seed: int,
+        n_threads: int,
+        progress: Progress | None = None,
+    ) -> None: ...

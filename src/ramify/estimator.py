@@ -23,6 +23,7 @@ from ramify.progress import shown
 from ramify.validation import check_integer, check_number
 
 if TYPE_CHECKING:
+    from ramify.candidate_routes import CandidateExplanation
     from ramify.explain import Explanation
     from ramify.routes import RouteExplanation
 
@@ -62,6 +63,9 @@ class ExtremeClassifier(InputChecks, FittedState, ClassifierMixin, BaseEstimator
 
     # Optional, instead, for trees over rows: _explain_routes(indices, values, column) -> [[RawStep]], a list a tree.
     _explain_routes: Any = None
+
+    # Optional, instead, for a filter with a classifier behind it: see `ramify.candidate_routes`.
+    _explain_candidates: Any = None
 
     def _dense_probabilities(self, X: sparse.csr_array) -> NDArray[np.float32]:
         """All probabilities of a multi-class model; rows sum to one."""
@@ -219,7 +223,9 @@ class ExtremeClassifier(InputChecks, FittedState, ClassifierMixin, BaseEstimator
         self.thresholds_ = np.broadcast_to(check_thresholds(thresholds, self.n_labels_), self.n_labels_).copy()
         return self
 
-    def explain(self, x: Any, label: Any = None, *, top: int = 5) -> Explanation | RouteExplanation:
+    def explain(
+        self, x: Any, label: Any = None, *, top: int = 5
+    ) -> Explanation | RouteExplanation | CandidateExplanation:
         """Why a label (the most probable one, if none is given) has its probability for the row x."""
         from ramify.explain import explain
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ramify.candidate_routes import CandidateExplanation, explain_candidates
 from ramify.inputs import as_texts, row_from_dict
 from ramify.naming import hashed_terms, label_name
 from ramify.routes import RouteExplanation, explain_routes
@@ -106,7 +107,9 @@ class Explanation:
         return root
 
 
-def explain(model: Any, x: Any, label: Any = None, *, top: int = 5) -> Explanation | RouteExplanation:
+def explain(
+    model: Any, x: Any, label: Any = None, *, top: int = 5
+) -> Explanation | RouteExplanation | CandidateExplanation:
     """Explain a label's probability for one row: a text, a dict feature -> value, an array, or a one-row sparse array.
 
     Without a label, the most probable one is explained. `top` is how many features each step shows.
@@ -118,7 +121,7 @@ def explain(model: Any, x: Any, label: Any = None, *, top: int = 5) -> Explanati
     ('banana', ['long', 'yellow'])
     """
     check_integer("top", top, at_least=1)
-    if model._explain_row is None and model._explain_routes is None:
+    if model._explain_row is None and model._explain_routes is None and model._explain_candidates is None:
         raise ValueError(f"a {type(model).__name__} has no paths to explain")
     indices, values = _one_row(model, x)
     if label is None:
@@ -128,6 +131,9 @@ def explain(model: Any, x: Any, label: Any = None, *, top: int = 5) -> Explanati
         label = best[0][0]
     column = int(model.label_encoding_.columns([label])[0])
     terms = hashed_terms(model, x)
+    if model._explain_candidates is not None:
+        found = model._explain_candidates(indices, values, column)
+        return explain_candidates(model, label, column, found, top, terms)
     if model._explain_routes is not None:
         routes = model._explain_routes(indices, values, column)
         return explain_routes(model, label, column, routes, top, terms)

@@ -24,6 +24,7 @@ MODELS = {
     "FastXMLClassifier": "ramify.models.fastxml",
     "OnlinePLTClassifier": "ramify.models.online_plt",
     "PLTClassifier": "ramify.models.plt",
+    "SpectralTreeClassifier": "ramify.models.spectral",
     "ThresholdClassifier": "ramify.models.threshold",
 }
 

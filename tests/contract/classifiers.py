@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from ramify import FastXMLClassifier, OnlinePLTClassifier, PLTClassifier, ThresholdClassifier
+from ramify import (
+    FastXMLClassifier,
+    OnlinePLTClassifier,
+    PLTClassifier,
+    SpectralTreeClassifier,
+    ThresholdClassifier,
+)
 
 
 def online(**given):
@@ -44,6 +50,12 @@ CLASSIFIERS = {
     "fastxml, propensities": lambda **settings: FastXMLClassifier(
         **{"n_trees": 3, "max_leaf": 3, "C": 4.0, "propensity": (0.55, 1.5), "random_state": 0, **settings}
     ),
+    "spectral": lambda **settings: SpectralTreeClassifier(
+        **{"n_candidates": 6, "rank": 8, "random_state": 0, **settings}
+    ),
+    "spectral, plt behind it": lambda **settings: SpectralTreeClassifier(
+        **{"n_candidates": 5, "head": 1, "base": PLTClassifier(**SMALL_TREE), "random_state": 0, **settings}
+    ),
 }
 
 # Settings under which training comes to the optimum and looks at nothing but rows and their weights.
@@ -67,6 +79,17 @@ CONVERGED = {
     },
     # Sides start from what a row holds: a weight is as good as a repetition but for how far separators are solved.
     "FastXMLClassifier": {"eps": 1e-6},
+    # Small steps again, as eps outweighs what AdaGrad sums up; and the ways of prediction, as chance has no weights.
+    "SpectralTreeClassifier": {
+        "base": None,
+        "learning_rate": 1e3,
+        "eps": 1e6,
+        "passes": 100,
+        "shuffle": False,
+        "sampled_paths": False,
+        "tolerance": 0.0,
+        "max_iterations": 100,
+    },
 }
 
 # Checks of scikit-learn that a classifier of this library fails on purpose, and why.
@@ -104,6 +127,10 @@ OWN_DEVIATIONS = {
     "ThresholdClassifier": {
         "check_sample_weight_equivalence_on_dense_data": APPROXIMATE_WEIGHTS,
         "check_sample_weight_equivalence_on_sparse_data": APPROXIMATE_WEIGHTS,
+    },
+    "SpectralTreeClassifier": {
+        "check_sample_weight_equivalence_on_dense_data": ONE_STEP_A_ROW,
+        "check_sample_weight_equivalence_on_sparse_data": ONE_STEP_A_ROW,
     },
     "OnlinePLTClassifier": {
         "check_sample_weight_equivalence_on_dense_data": ONE_STEP_A_ROW,

@@ -25,3 +25,12 @@ def csr_rows(
     rows = sparse.csr_array(shape, dtype=data.dtype)
     rows.data, rows.indices, rows.indptr = data, indices, indptr.astype(np.int64, copy=False)
     return rows
+
+
+def csr_parts(X: sparse.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+    """The three arrays of a csr_array in the types that the core takes."""
+    return (
+        X.indptr.astype(np.int64, copy=False),
+        X.indices.astype(np.int32, copy=False),
+        X.data.astype(np.float32, copy=False),
+    )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify import _core
+from ramify.data.csr import csr_parts as csr_parts
 from ramify.models.calibration import Link
 from ramify.trees.label_tree import LabelTree
 
@@ -136,12 +137,3 @@ class TrainedTree:
             C=metadata["C"],
             positive_weight=metadata["positive_weight"],
         )
-
-
-def csr_parts(X: sparse.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """The three arrays of a csr_array in the types that the core takes."""
-    return (
-        X.indptr.astype(np.int64, copy=False),
-        X.indices.astype(np.int32, copy=False),
-        X.data.astype(np.float32, copy=False),
-    )

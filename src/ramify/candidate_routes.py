@@ -1,0 +1,136 @@
+"""Why a label, where a tree finds candidates and a classifier decides among them: the way, the leaf, the score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ramify.naming import label_name
+from ramify.routes import RouteStep
+from ramify.score_parts import Contribution, coloured, made_of, plain, title, words
+
+if TYPE_CHECKING:
+    from rich.tree import Tree
+
+# How many of a leaf's candidates are told; the others are there, too, in `candidates`.
+TOLD = 5
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a label's score is made of: the sum of `bias`, of the `contributions` and of `rest`."""
+
+    score: float
+    bias: float
+    contributions: list[Contribution]
+    rest: float
+
+
+@dataclass(frozen=True)
+class CandidateExplanation:
+    """A label's probability for one row: the row's way to a leaf, that leaf's candidates, and the label's score there.
+
+    `candidates` are (label, probability) pairs, best first. A label that is none of them has probability zero, whatever
+    the classifier would think of it; `score` is then None, as it is where another classifier stands behind the tree.
+    """
+
+    label: Any
+    name: str
+    probability: float
+    path: list[RouteStep]
+    candidates: list[tuple[Any, float]]
+    score: Score | None
+
+    @property
+    def leaf(self) -> int:
+        return self.path[-1].node
+
+    @property
+    def is_candidate(self) -> bool:
+        return any(label == self.label for label, _ in self.candidates)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {
+            "label": self.label,
+            "name": self.name,
+            "probability": self.probability,
+            "leaf": self.leaf,
+            "is_candidate": self.is_candidate,
+            "path": [asdict(step) | {"contributions": plain(step)} for step in self.path],
+            "candidates": [{"label": label, "probability": probability} for label, probability in self.candidates],
+            "score": None if self.score is None else asdict(self.score) | {"contributions": plain(self.score)},
+        }
+
+    def _leaf_words(self) -> str:
+        told = ", ".join(f"{label} {probability:.4f}" for label, probability in self.candidates[:TOLD])
+        more = ", …" if len(self.candidates) > TOLD else ""
+        return f"leaf {self.leaf}, {len(self.candidates):,} candidates: {told}{more}"
+
+    def _verdict(self) -> str:
+        if not self.is_candidate:
+            return "not among the candidates: too few of the training rows in this leaf have it"
+        if self.score is None:
+            return "scored by the classifier behind the tree"
+        return f"score {self.score.score:+.2f}: {words(self.score)}"
+
+    def __str__(self) -> str:
+        lines = [f"{title(self.label, self.name)}: probability {self.probability:.4f}"]
+        for depth, step in enumerate(self.path):
+            indent = "  " * (depth + 1)
+            lines.append(f"{indent}{step.probability:.4f}  of {step.n_rows:,.6g} training rows")
+            if step.goes != "stays":
+                lines.append(f"{indent}        {step.goes}: {words(step)}")
+        return "\n".join([*lines, self._leaf_words(), self._verdict()])
+
+    def __rich__(self) -> Tree:
+        from rich.text import Text
+        from rich.tree import Tree
+
+        head = Text.assemble(
+            (f"{self.probability:.1%}", "bold cyan"), "  ", (str(self.label), "bold"), f"  {self.name}"
+        )
+        root = Tree(head, guide_style="dim")
+        for step in self.path:
+            line = Text.assemble((f"{step.probability:6.1%}", "bold cyan"), f"  of {step.n_rows:,.6g} training rows")
+            if step.goes != "stays":
+                line = Text.assemble(line, f", {step.goes}:  ", coloured(step))
+            root.add(line)
+        root.add(Text(self._leaf_words()))
+        if self.score is None:
+            root.add(Text(self._verdict(), "dim"))
+        else:
+            root.add(Text.assemble(f"score {self.score.score:+.2f}:  ", coloured(self.score)))
+        return root
+
+
+def explain_candidates(
+    model: Any, label: Any, column: int, found: Any, top: int, terms: Mapping[int, str]
+) -> CandidateExplanation:
+    """Put a row's way, its leaf's candidates and the parts of the label's score into words."""
+    route, labels, probabilities, parts = found
+    path = [
+        RouteStep(
+            node=node,
+            goes="stays" if place == len(route) - 1 else "right" if score > 0 else "left",
+            n_rows=mass,
+            probability=share,
+            **made_of(model, features, added, top, terms),
+        )
+        for place, (node, mass, share, score, features, added) in enumerate(route)
+    ]
+    order = np.lexsort((labels, -probabilities))
+    names = model.label_encoding_.names(labels[order])
+    candidates = list(zip(names, probabilities[order].tolist(), strict=True))
+    own = probabilities[labels == column]
+    return CandidateExplanation(
+        label=label,
+        name=label_name(model, column),
+        probability=float(own[0]) if len(own) else 0.0,
+        path=path,
+        candidates=candidates,
+        score=None if parts is None else Score(**made_of(model, parts[0], parts[1], top, terms)),
+    )

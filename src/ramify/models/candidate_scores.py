@@ -1,0 +1,90 @@
+"""Any classifier of the library behind a candidate tree: it scores the candidates of each leaf, and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import clone
+
+from ramify.answers import keep_best
+from ramify.data.csr import csr_rows
+from ramify.estimator import Query, TrainingData
+from ramify.validation import check_jobs
+
+if TYPE_CHECKING:
+    from ramify.models.spectral import SpectralTreeClassifier
+
+# What the classifier has in common with the one that asks it: it is trained on the same labels and features.
+SHARED = ("label_encoding_", "n_labels_", "is_multiclass_", "n_features_in_", "feature_names_in_")
+
+
+def trained_base(model: SpectralTreeClassifier, data: TrainingData) -> Any:
+    """The classifier given as `base`, trained on the same rows as its own `fit` would."""
+    inner = clone(model.base)
+    if model.n_jobs is not None:
+        inner.n_jobs = model.n_jobs
+    inner._check_parameters()
+    check_jobs(inner.n_jobs)
+    for name in SHARED:
+        if name in model.__dict__:
+            setattr(inner, name, model.__dict__[name])
+    inner.seed_ = data.seed if inner.random_state is None else inner._draw_seed()
+    inner._fit(data)
+    return inner
+
+
+def scores_behind(model: SpectralTreeClassifier, X: sparse.csr_array, leaf: NDArray[np.int32]) -> sparse.csr_array:
+    """Probabilities of each row's candidates; of one class a row they are made to sum to one."""
+    candidates = model.filter_.candidates()
+    if model.n_jobs is not None:
+        model.scorer_.n_jobs = model.n_jobs
+    lengths = np.diff(candidates.indptr)[leaf]
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    indices = np.empty(indptr[-1], dtype=np.int32)
+    data = np.empty(indptr[-1], dtype=np.float32)
+    order = np.argsort(leaf, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(leaf[order])) + 1):
+        at = leaf[rows[0]]
+        labels = candidates.indices[candidates.indptr[at] : candidates.indptr[at + 1]]
+        if not len(labels):
+            continue
+        found = model.scorer_._sparse_probabilities(sparse.csr_array(X[rows]), Query(labels=labels))
+        probability = found.data.reshape(len(rows), len(labels))
+        if model.is_multiclass_:
+            total = probability.sum(axis=1, keepdims=True, dtype=np.float64)
+            even = np.full_like(probability, 1 / len(labels))
+            probability = np.where(total > 0, probability / np.where(total > 0, total, 1), even).astype(np.float32)
+        place = indptr[rows][:, None] + np.arange(len(labels))
+        indices[place], data[place] = labels, probability
+    return csr_rows(data, indices, indptr, (X.shape[0], model.n_labels_))
+
+
+def complete(found: sparse.csr_array, query: Query) -> sparse.csr_array:
+    """The answer to a question from the candidates' probabilities: all other labels have probability zero."""
+    n, n_labels = found.shape
+    if query.labels is not None:
+        dense = sparse.csc_array(found)[:, query.labels].toarray()
+        indptr = np.arange(n + 1) * len(query.labels)
+        return csr_rows(dense.ravel(), np.tile(query.labels, n), indptr, (n, n_labels))
+    threshold = query.threshold
+    per_label = threshold if isinstance(threshold, np.ndarray) else np.full(n_labels, threshold, dtype=np.float32)
+    always = np.flatnonzero(per_label <= 0)
+    top_k = n_labels if query.top_k is None else query.top_k
+    best = keep_best(found, query.top_k, threshold)
+    if not len(always) or (np.diff(best.indptr) >= top_k).all():
+        return best
+    labels, values = [], []
+    for row in range(n):
+        own = slice(best.indptr[row], best.indptr[row + 1])
+        known = found.indices[found.indptr[row] : found.indptr[row + 1]]
+        absent = np.setdiff1d(always, known, assume_unique=True)[: top_k - (own.stop - own.start)]
+        columns = np.concatenate([best.indices[own], absent])
+        numbers = np.concatenate([best.data[own], np.zeros(len(absent), dtype=np.float32)])
+        in_order = np.argsort(columns, kind="stable")
+        labels.append(columns[in_order])
+        values.append(numbers[in_order])
+    indptr = np.concatenate([[0], np.cumsum([len(one) for one in labels])])
+    return csr_rows(np.concatenate(values), np.concatenate(labels), indptr, (n, n_labels))

@@ -1,0 +1,517 @@
+"""The hierarchical spectral method: a tree finds a few candidate labels, a classifier decides among them."""
+
+from __future__ import annotations
+
+import time
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
+
+from ramify import _core
+from ramify.data.csr import csr_parts, csr_rows
+from ramify.data.labels import LabelEncoding
+from ramify.data.names import NameTable
+from ramify.estimator import ExtremeClassifier, Query, TrainingData
+from ramify.input_checks import weighted_rows
+from ramify.models.candidate_scores import complete, scores_behind, trained_base
+from ramify.models.spectral_parameters import check_parameters, tree_settings
+from ramify.progress import phase, shown
+from ramify.routes import RawStep
+from ramify.spectral import BaseClassifier, CandidateTree, grow_candidate_tree, scaled_rows
+from ramify.spectral.candidate_tree import depth_recalls
+from ramify.validation import check_jobs
+
+# With depth="auto": the deepest tree that is looked at.
+DEEPEST = 14
+
+
+def _learns_in_pieces(model: SpectralTreeClassifier) -> bool:
+    return model.base is None or hasattr(model.base, "partial_fit")
+
+
+class SpectralTreeClassifier(ExtremeClassifier):
+    """A tree of eigen-splits maps a row to a few candidate labels; a classifier then scores only those.
+
+    Rows take both ways in fractions while the tree grows, one of them by chance each time the classifier meets them,
+    and the likelier one at prediction. Paper: hierarchical-spectral (F is the tree, H the classifier).
+
+    Parameters
+    ----------
+    depth : int or "auto"
+        Deepest leaf; "auto" chooses the depth whose candidates have the best recall on held-out rows.
+    n_candidates : int
+        Labels of a leaf (k in the paper). More are better and slower.
+    recall : float
+        A node whose candidates cover this share of its training labels is a leaf (phi in the paper).
+    noise : float
+        Multiplies the deviation of the routing, eigenvalue / importance; 0 sends every row one way while growing.
+    min_path : float
+        A row does not follow ways through the tree that are less probable than this.
+    prune : float
+        Weights of a node below this share of its largest are dropped.
+    solver : "randomised" or "power"
+        Eigenvectors by randomised PCA (eight directions at once) or by power iteration.
+    max_iterations, tolerance
+        The solver stops after so many steps, or when the eigenvalue grows by less than this share of it.
+    cg_iterations : int
+        Steps of conjugate gradients for the hat matrix, where rows have several labels.
+    head : int
+        So many of the most frequent labels are candidates in every leaf, on top, and have no say in the splits.
+    base : classifier of the library or None
+        What decides among the candidates, any that can score named labels. None: logistic regression with the
+        parameters below, trained on sampled ways: softmax for one class a row, else a logistic link for each label.
+    weights : "low_rank", "full" or "hashed"
+        Of the logistic regression: `rank` for each label in a space that all share, one for each label and feature, or
+        these hashed into 2**hash_bits.
+    rank, hash_bits : int
+    output_weights : "shared" or "leaf"
+        Low rank: a label's weights are the same in all leaves, or each leaf has its own.
+    leaf_bias : bool
+        Each leaf has its own bias for each of its candidates.
+    learning_rate, eps
+        AdaGrad's step size, and what it adds to the root of the summed squares.
+    passes, shuffle
+        How often the rows are gone over, and whether in random order.
+    sampled_paths : bool
+        Rows take a way by chance while the classifier learns; otherwise the one that prediction takes.
+    scaling : "unit", "hellinger" or None
+        Rows are scaled to unit length, or become roots of their shares (for counts of words); None leaves them.
+    held_out : float
+        Share of the rows that is held out to choose the depth.
+    vectorizer : None, TfidfVectorizer or HashingVectorizer
+        For X given as texts.
+    n_jobs : int or None
+        Nodes split, and rows answered, at the same time; the result does not depend on it.
+    verbose : bool
+        Show progress on stderr while training.
+
+    Examples
+    --------
+    >>> from ramify import SpectralTreeClassifier
+    >>> texts = ["red apple", "green apple", "red cherry", "green pear"] * 5
+    >>> tags = [["red", "apple"], ["green", "apple"], ["red", "cherry"], ["green", "pear"]] * 5
+    >>> clf = SpectralTreeClassifier(n_candidates=3, random_state=0).fit(texts, tags)
+    >>> sorted(label for label, _ in clf.predict_one("red apple", top_k=2))
+    ['apple', 'red']
+    >>> clf.training_report_["leaves"], round(clf.training_report_["training_recall"], 2)
+    (4, 1.0)
+    """
+
+    filter_: CandidateTree
+    base_: BaseClassifier
+    scorer_: Any  # the classifier given as `base`, trained; None: the arrays of `base_` answer
+    training_report_: dict[str, Any]
+
+    def __init__(
+        self,
+        *,
+        depth: int | str = 12,
+        n_candidates: int = 100,
+        recall: float = 0.999,
+        noise: float = 1.0,
+        min_path: float = 0.05,
+        prune: float = 0.0,
+        solver: str = "randomised",
+        max_iterations: int = 20,
+        tolerance: float = 1e-3,
+        cg_iterations: int = 8,
+        head: int = 0,
+        base: Any = None,
+        weights: str = "low_rank",
+        rank: int = 64,
+        hash_bits: int = 22,
+        output_weights: str = "shared",
+        leaf_bias: bool = True,
+        learning_rate: float = 0.3,
+        eps: float = 1e-3,
+        passes: int = 10,
+        shuffle: bool = True,
+        sampled_paths: bool = True,
+        scaling: str | None = "unit",
+        held_out: float = 0.1,
+        vectorizer: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.depth = depth
+        self.n_candidates = n_candidates
+        self.recall = recall
+        self.noise = noise
+        self.min_path = min_path
+        self.prune = prune
+        self.solver = solver
+        self.max_iterations = max_iterations
+        self.tolerance = tolerance
+        self.cg_iterations = cg_iterations
+        self.head = head
+        self.base = base
+        self.weights = weights
+        self.rank = rank
+        self.hash_bits = hash_bits
+        self.output_weights = output_weights
+        self.leaf_bias = leaf_bias
+        self.learning_rate = learning_rate
+        self.eps = eps
+        self.passes = passes
+        self.shuffle = shuffle
+        self.sampled_paths = sampled_paths
+        self.scaling = scaling
+        self.held_out = held_out
+        self.vectorizer = vectorizer
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        check_parameters(self)
+
+    # --- training -------------------------------------------------------------------------------------------------
+
+    def _fit(self, data: TrainingData) -> None:
+        X = scaled_rows(data.X, self.scaling)
+        depth, recalls = self._resolve_depth(data, X)
+        start = time.perf_counter()
+        with phase("growing the tree", progress := _core.Progress()):
+            self.filter_ = self._grow(data, X, depth, progress)
+        self.training_report_ = {**self.filter_.report(), "tree_seconds": round(time.perf_counter() - start, 3)}
+        self.training_report_["frequency_recall"] = frequency_recall(data.Y, self.n_candidates + self.head)
+        if recalls:
+            self.training_report_ |= {"held_out_recall": recalls[depth], "held_out_recall_by_depth": recalls}
+        self.n_updates_ = 0
+        self._forget_core()
+        if self.base is not None:
+            self.base_ = BaseClassifier.none(data.X.shape[1], self.n_labels_, self._n_slots())
+            self.scorer_ = trained_base(self, data)
+            _ = self._core_model  # made now, so that questions change nothing
+            return
+        self.scorer_ = None
+        self.base_ = BaseClassifier.begin(
+            weights=self.weights,
+            rank=self.rank,
+            hash_bits=self.hash_bits,
+            has_slot_weights=self.output_weights == "leaf",
+            n_features=data.X.shape[1],
+            n_labels=self.n_labels_,
+            n_slots=self._n_slots(),
+            seed=data.seed,
+        )
+        with phase("training the classifier", progress := _core.Progress()):
+            self._descend(X, data.Y, data.sample_weight, self.passes, True, data.seed, progress)
+
+    def _resolve_depth(self, data: TrainingData, X: sparse.csr_array) -> tuple[int, list[float]]:
+        """The depth as given, or the one of the best recall on held-out rows, with the recalls of all depths."""
+        n = X.shape[0]
+        if not isinstance(self.depth, str):
+            return int(self.depth), []
+        n_held_out = min(max(1, round(n * self.held_out)), n - 1)
+        if n_held_out == 0:
+            return DEEPEST, []
+        order = np.random.default_rng(data.seed).permutation(n)
+        held_out, rest = order[:n_held_out], np.sort(order[n_held_out:])
+        weight = None if data.sample_weight is None else data.sample_weight[rest]
+        part = TrainingData(data.X[rest], data.Y[rest], weight, data.seed, data.n_threads)
+        with phase("choosing the depth", progress := _core.Progress()):
+            tree = self._grow(part, X[rest], DEEPEST, progress, keeps_inner=True)
+            arrays = tree.core_arrays()
+            none = BaseClassifier.none(X.shape[1], self.n_labels_, len(arrays["label"]))
+            core = none.core(arrays, self.n_labels_, self._normalizes(), self.is_multiclass_)
+            recalls = depth_recalls(tree, core, X[held_out], data.Y[held_out], data.n_threads)
+        return int(np.argmax(recalls)), recalls  # of equals the least
+
+    def _grow(
+        self,
+        data: TrainingData,
+        X: sparse.csr_array,
+        depth: int,
+        progress: _core.Progress,
+        keeps_inner: bool = False,
+    ) -> CandidateTree:
+        return grow_candidate_tree(
+            X,
+            data.Y,
+            tree_settings(self, depth),
+            sample_weight=data.sample_weight,
+            head=most_frequent_labels(data.Y, self.head),
+            normalize=self._normalizes(),
+            keeps_inner=keeps_inner,
+            seed=data.seed,
+            n_threads=data.n_threads,
+            progress=progress,
+        )
+
+    def _descend(
+        self,
+        X: sparse.csr_array,
+        Y: sparse.csr_array,
+        weight: NDArray[np.float32] | None,
+        passes: int,
+        decays: bool,
+        seed: int,
+        progress: _core.Progress | None = None,
+    ) -> None:
+        y_indptr, y_indices, _ = csr_parts(Y)
+        self._core_model.train(
+            self.base_.arrays,
+            *csr_parts(X),
+            y_indptr,
+            y_indices,
+            weight,
+            learning_rate=self.learning_rate,
+            eps=self.eps,
+            has_slot_bias=self.leaf_bias,
+            passes=passes,
+            is_shuffled=self.shuffle,
+            is_sampled=self.sampled_paths,
+            decays=decays,
+            seed=seed,
+            n_threads=self._n_threads(),
+            progress=progress,
+        )
+
+    @available_if(_learns_in_pieces)  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> SpectralTreeClassifier:
+        """Learn these rows on top of what is known: the leaves count their labels, the classifier goes over them once.
+
+        The tree stays as it is. A label that has become frequent enough in a leaf, a new one too, becomes a candidate
+        there. The first call grows the tree from its rows, as `fit` does; `classes` may then name labels in advance.
+        A refused piece leaves the model as it was.
+        """
+        with shown(self.verbose is True):
+            self._check_parameters()
+            check_jobs(self.n_jobs)
+            if "filter_" not in self.__dict__:
+                with self._unchanged_on_failure():
+                    self._fit(self._first_piece(X, y, classes, sample_weight))
+                return self
+            with self.label_encoding_.unchanged_on_failure():
+                rows = self._check_rows(X)
+                indicator = self.label_encoding_.extend(y)
+                if indicator.shape[0] != rows.shape[0]:
+                    raise ValueError(
+                        f"X has {rows.shape[0]} rows, but Y has {indicator.shape[0]}: "
+                        "one entry of Y a row of X is needed"
+                    )
+                prepared = scaled_rows(rows, self.scaling)
+                kept, indicator, weight = weighted_rows(prepared, indicator, sample_weight)
+                if self.scorer_ is not None:
+                    self.scorer_.partial_fit(rows, y, sample_weight=sample_weight)
+            if kept.shape[0]:
+                self._learn_piece(kept, indicator, weight)
+        return self
+
+    def _first_piece(self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None) -> TrainingData:
+        rows = self._training_rows(X)
+        encoding = LabelEncoding()
+        if classes is not None:
+            encoding.name_in_advance(y, classes)
+        indicator = self._learn_labels(encoding, y, rows.shape[0])
+        rows, indicator, weight = weighted_rows(rows, indicator, sample_weight)
+        self.seed_ = self._draw_seed()
+        return TrainingData(rows, indicator, weight, self.seed_, self._n_threads())
+
+    def _learn_piece(self, X: sparse.csr_array, Y: sparse.csr_array, weight: NDArray[np.float32] | None) -> None:
+        shares = self._leaf_shares(X)
+        counted = np.ones(X.shape[0], dtype=np.float32) if weight is None else weight
+        tree = self.filter_.with_rows(shares, Y, counted)
+        before, after = self.filter_.core_arrays(), tree.core_arrays()
+        base = self.base_.widened(Y.shape[1], after["label"], old_slots(before, after, Y.shape[1])).writable()
+        # Only now, as nothing can fail any more, does the model change.
+        self.filter_, self.base_ = tree, base
+        self._forget_core()
+        self._widen_labels(Y.shape[1])
+        self.n_updates_ += 1
+        self.training_report_ = {**self.training_report_, **tree.report()}
+        if self.scorer_ is None:
+            seed = (self.seed_ + 7919 * self.n_updates_) % 2**63
+            self._descend(X, Y, weight, 1, False, seed)
+        _ = self._core_model
+
+    def _widen_labels(self, n_labels: int) -> None:
+        self.n_labels_ = n_labels
+        names = self.__dict__.get("label_names_")
+        if names is not None and len(names) < n_labels:  # nobody has said what the new labels are called
+            ends = np.full(n_labels - len(names), names.offsets[-1], dtype=names.offsets.dtype)
+            self.label_names_ = NameTable(names.text, np.concatenate([names.offsets, ends]))
+
+    # --- the filter -----------------------------------------------------------------------------------------------
+
+    def candidates(self, X: Any) -> sparse.csr_array:
+        """The labels that the tree finds worth looking at, with their share of the training rows in the leaf.
+
+        What `ramify.metrics.filter_recall` takes.
+        """
+        rows = scaled_rows(self._check_rows(X), self.scaling)
+        of_leaf = self.filter_.candidates()
+        return sparse.csr_array(of_leaf[self._leaves(rows)]) if rows.shape[0] else self._no_rows()
+
+    def _leaves(self, X: sparse.csr_array) -> NDArray[np.int32]:
+        return self._core_model.leaves(*csr_parts(X), None, self._n_threads())
+
+    def _leaf_shares(self, X: sparse.csr_array) -> sparse.csr_array:
+        """How much of each row goes to which leaf: (rows, nodes)."""
+        begin, leaf, share = self._core_model.fractions(*csr_parts(X), self.min_path, self._n_threads())
+        shares = csr_rows(share, leaf, begin, (X.shape[0], len(self.filter_.arrays["child"])))
+        shares.sort_indices()
+        return shares
+
+    def _normalizes(self) -> bool:
+        return self.scaling == "unit"
+
+    def _n_slots(self) -> int:
+        return len(self._tree_arrays["label"])
+
+    @cached_property
+    def _tree_arrays(self) -> dict[str, NDArray[Any]]:
+        return self.filter_.core_arrays()
+
+    @cached_property
+    def _core_model(self) -> _core.SpectralModel:
+        return self.base_.core(self._tree_arrays, self.n_labels_, self._normalizes(), self.is_multiclass_)
+
+    def _forget_core(self) -> None:
+        for name in ("_tree_arrays", "_core_model"):
+            self.__dict__.pop(name, None)
+
+    # --- answers --------------------------------------------------------------------------------------------------
+
+    def _sparse_probabilities(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
+        rows = scaled_rows(X, self.scaling)
+        if self.scorer_ is not None:
+            return complete(scores_behind(self, X, self._leaves(rows)), query)
+        core, threads = self._core_model, self._n_threads()
+        shape = (X.shape[0], self.n_labels_)
+        if query.labels is not None:
+            named = core.named(*csr_parts(rows), query.labels.astype(np.int32, copy=False), threads)
+            indptr = np.arange(X.shape[0] + 1) * len(query.labels)
+            return csr_rows(named.ravel(), np.tile(query.labels, X.shape[0]), indptr, shape)
+        indptr, indices, data, _ = core.predict(*csr_parts(rows), *_asked(query), threads)
+        return csr_rows(data, indices, indptr, shape)
+
+    def _n_inner_products(self, X: sparse.csr_array, query: Query) -> int:
+        """What an answer costs: nodes on the way and candidates."""
+        rows = scaled_rows(X, self.scaling)
+        return self._core_model.predict(*csr_parts(rows), *_asked(query), self._n_threads())[3]
+
+    def _predict_row(
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int | None, threshold: float
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        if self.scorer_ is None and self.scaling != "hellinger":
+            return self._core_model.predict_row(indices, values, self.n_labels_ if top_k is None else top_k, threshold)
+        X = csr_rows(values, indices, np.array([0, len(indices)]), (1, self.n_features_in_))
+        answer = self._sparse_probabilities(X, Query(top_k, threshold))
+        order = np.lexsort((answer.indices, -answer.data))
+        return answer.indices[order], answer.data[order]
+
+    def _explain_candidates(self, indices: NDArray[np.int32], values: NDArray[np.float32], column: int) -> Any:
+        """The row's way with the label's share on it, the leaf's candidates with probabilities, the score's parts."""
+        X = csr_rows(values, indices, np.array([0, len(indices)]), (1, self.n_features_in_))
+        row = scaled_rows(X, self.scaling)
+        share = self.filter_.label_share(column)
+        mass = self.filter_.arrays["mass"]
+        route: list[RawStep] = [
+            (node, float(mass[node]), float(share[node]), score, features, added)
+            for node, score, features, added in self._core_model.route(row.indices, row.data)
+        ]
+        leaf = route[-1][0]
+        begin, end = self._tree_arrays["label_begin"][leaf : leaf + 2]
+        labels = self._tree_arrays["label"][begin:end]
+        probabilities = self._sparse_probabilities(X, Query(labels=labels)).data
+        place = int(np.searchsorted(labels, column))
+        is_candidate = place < len(labels) and labels[place] == column
+        parts = None
+        if is_candidate and self.scorer_ is None:
+            parts = self._core_model.slot_parts(row.indices, row.data, int(begin) + place)
+        return route, labels, probabilities, parts
+
+    # --- model files ----------------------------------------------------------------------------------------------
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        base = self.base_
+        metadata: dict[str, Any] = {
+            "n_candidates": self.filter_.n_candidates,
+            "n_updates": self.n_updates_,
+            "report": self.training_report_,
+            "base": {"weights": base.weights, "rank": base.rank, "has_slot_weights": base.has_slot_weights},
+        }
+        if self.scorer_ is not None:
+            fitted, state = self.scorer_._fitted_state()
+            metadata["scorer"] = {"fitted": fitted, "state": state}
+        arrays = {f"tree/{name}": array for name, array in self.filter_.state().items()}
+        arrays |= {f"base/{name}": array for name, array in base.arrays.items()}
+        return metadata, arrays
+
+    def _restore(self, metadata: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        self._check_parameters()
+        tree, base = (
+            {name.partition("/")[2]: array for name, array in arrays.items() if name.startswith(part)}
+            for part in ("tree/", "base/")
+        )
+        self.filter_ = CandidateTree(tree, int(metadata["n_candidates"]), self.n_labels_)
+        self.filter_.check()
+        self.base_ = BaseClassifier(base, **metadata["base"], n_features=self.n_features_in_)
+        self.n_updates_ = int(metadata["n_updates"])
+        self.training_report_ = dict(metadata["report"])
+        self.scorer_ = None
+        if "scorer" in metadata:
+            if self.base is None:
+                raise ValueError("the model has a classifier behind its candidates, but its parameters name none")
+            self.scorer_ = clone(self.base)
+            self.scorer_._restore_fitted(metadata["scorer"]["fitted"], metadata["scorer"]["state"])
+            if (self.scorer_.n_labels_, self.scorer_.n_features_in_) != (self.n_labels_, self.n_features_in_):
+                raise ValueError("the classifier behind the candidates has other labels or features")
+        _ = self._core_model  # checks the arrays now, not at the first question
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        for name in ("_tree_arrays", "_core_model"):
+            state.pop(name, None)
+        return state
+
+
+def _asked(query: Query) -> tuple[int | None, float, NDArray[np.float32] | None]:
+    if isinstance(query.threshold, np.ndarray):
+        return query.top_k, 0.0, query.threshold
+    return query.top_k, query.threshold, None
+
+
+def most_frequent_labels(Y: sparse.csr_array, n: int) -> NDArray[np.int32]:
+    """The columns of the n labels that most rows have, rising; labels without rows are none of them.
+
+    >>> most_frequent_labels(sparse.csr_array(np.array([[0, 1, 1], [0, 1, 0]])), 1).tolist()
+    [1]
+    """
+    count = np.bincount(Y.indices, minlength=Y.shape[1])
+    best = np.lexsort((np.arange(len(count)), -count))[:n]
+    return np.sort(best[count[best] > 0]).astype(np.int32)
+
+
+def frequency_recall(Y: sparse.csr_array, k: int) -> float:
+    """Share of all labels of all rows that are among the k most frequent: what a filter must beat.
+
+    >>> frequency_recall(sparse.csr_array(np.array([[0, 1, 1], [0, 1, 0]])), 1)
+    0.6666666666666666
+    """
+    count = np.sort(np.bincount(Y.indices, minlength=Y.shape[1]))[::-1]
+    return float(count[:k].sum() / max(count.sum(), 1))
+
+
+def old_slots(before: dict[str, NDArray[Any]], after: dict[str, NDArray[Any]], n_labels: int) -> NDArray[np.int64]:
+    """Where each slot of the leaves was before; -1 for a label that is a candidate of its leaf for the first time."""
+    keys = []
+    for tree in (before, after):
+        node = np.repeat(np.arange(len(tree["label_begin"]) - 1), np.diff(tree["label_begin"]))
+        keys.append(node.astype(np.int64) * n_labels + tree["label"])
+    old, new = keys
+    place = np.searchsorted(old, new)
+    found = np.zeros(len(new), dtype=bool)
+    inside = place < len(old)
+    found[inside] = old[place[inside]] == new[inside]
+    return np.where(found, place, -1)

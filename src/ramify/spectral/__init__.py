@@ -1,0 +1,20 @@
+"""The hierarchical spectral method: a tree that learns which few labels to look at, and a classifier that looks."""
+
+from __future__ import annotations
+
+from ramify.spectral.base_classifier import BaseClassifier
+from ramify.spectral.candidate_tree import CandidateTree, TreeSettings, grow_candidate_tree
+from ramify.spectral.eigen_split import eigen_split, purity
+from ramify.spectral.scaling import SCALINGS, hellinger, scaled_rows
+
+__all__ = [
+    "SCALINGS",
+    "BaseClassifier",
+    "CandidateTree",
+    "TreeSettings",
+    "eigen_split",
+    "grow_candidate_tree",
+    "hellinger",
+    "purity",
+    "scaled_rows",
+]
