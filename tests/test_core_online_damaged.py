@@ -208,7 +208,8 @@ def test_only_a_fresh_learner_takes_back_a_state():
 @pytest.mark.parametrize(
     "changes",
     [
-        {"rule": "sgd"}, {"policy": "worst"}, {"learning_rate": 0.0}, {"learning_rate": np.nan}, {"eps": -1.0}, {"decay": -1.0}, {"decay": np.nan},
+        {"rule": "sgd"}, {"policy": "worst"}, {"learning_rate": 0.0}, {"learning_rate": np.nan}, {"eps": -1.0},
+        {"decay": -1.0}, {"decay": np.nan},
         {"learning_rate": np.inf}, {"eps": np.nan}, {"l2": -1.0}, {"l2": np.inf}, {"bias": np.nan}, {"alpha": np.nan},
         {"fair_share": 0.5}, {"fair_share": np.nan}, {"arity": 1}, {"arity": 5, "pre_leaf_arity": 4}, {"arity": -1},
     ],

@@ -57,8 +57,8 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
     learner : "adagrad" or "fobos"
         Update rule of the node classifiers: AdaGrad, or descent with an L2 regulariser (extreme-f-measure, section 6).
     learning_rate, eps, decay
-        AdaGrad's step is learning_rate * g / (sqrt(s) + decay * s + eps), s being the sum of the squares of the gradients g:
-        quick while little is known, and steadier later on. The paper has 1, 0.01 and 0, with a bias of 1.
+        AdaGrad's step is learning_rate * g / (sqrt(s) + decay * s + eps), with s the sum of the squares of the
+        gradients g: quick while little is known, and steadier later on. The paper has 1, 0.01, 0, and a bias of 1.
     l2 : float
         Strength of FOBOS's regulariser.
     passes, shuffle
