@@ -115,7 +115,7 @@ class FastXMLClassifier(ExtremeClassifier):
         *,
         n_trees: int = 50,
         max_leaf: int = 10,
-        C: float = 1.0,
+        C: float = 0.6,
         eps: float = 0.01,
         max_iterations: int = 100,
         propensity: tuple[float, float] | ArrayLike | None = None,
