@@ -23,6 +23,9 @@ app = typer.Typer(
         "ramify stream test.txt --model online-model --test-first --window 20 --report run.json",
         "ramify plot progressive run.json --out run.png",
         "ramify plot fmeasure train.txt test.txt --model model --out fmeasure.png",
+        "ramify plot cover train.txt --out cover.png",
+        "ramify tune train.txt --model model --objective latency --lam 0,1,2 --out fast --curve curve.json",
+        "ramify plot pareto curve.json --out pareto.png",
     ),
     rich_markup_mode=None,
 )
@@ -124,6 +127,51 @@ def fmeasure(
     tuned_on, others = (read_estimates(loaded, data, format, threads, tried) for data in (validation, test))
     curves = f_measure_curves(*tuned_on, *others, objective=objective.value, c=tried, empty=empty.value)
     save_plot(lambda path: plots.f_measure(curves, path, objective=objective.value), out)
+    _done(out, json)
+
+
+@app.command(epilog=examples("ramify plot pareto curve.json --out pareto.png"))
+def pareto(
+    curves: Annotated[
+        list[Path],
+        typer.Argument(metavar="CURVE…", help="What `tune --objective latency --curve` wrote.", show_default=False),
+    ],
+    out: Picture,
+    json: AsJson = False,
+) -> None:
+    """Precision against depth and time, a point for each tree that was tried."""
+    from json import loads
+
+    from ramify import plots
+    from ramify.data import DataError
+    from ramify.data.files import read_bytes
+    from ramify.models.pareto import ParetoCurve
+
+    named = {}
+    for path in curves:
+        try:
+            named[path.stem] = ParetoCurve.from_dict(loads(read_bytes(path)))
+        except DataError:
+            raise
+        except ValueError as error:
+            hint = "see ramify tune --objective latency --curve"
+            raise DataError(f"not a curve ({error})", path, hint=hint) from None
+    if len(named) != len(curves):
+        raise ValueError("two files have the same name: curves are told apart by it")
+    save_plot(lambda path: plots.pareto(named, path), out)
+    _done(out, json)
+
+
+@app.command(epilog=examples("ramify plot cover train.txt --out cover.png"))
+def cover(data: DataFile, out: Picture, format: FormatOption = None, json: AsJson = False) -> None:
+    """How few labels hold one, three or all labels of most rows."""
+    from ramify import plots
+    from ramify.cli.labelled import read_labelled
+    from ramify.data.labels import encode_labels
+
+    rows = read_labelled(data, format)
+    indicator = encode_labels(rows.Y).indicator if isinstance(rows.Y, list) else rows.Y
+    save_plot(lambda path: plots.label_cover(indicator, path), out)
     _done(out, json)
 
 

@@ -14,6 +14,7 @@ from ramify.cli.options import AsJson, ModelDirectory, examples
 EXAMPLES = examples(
     "ramify tree --model model",
     "ramify tree --model model --depth 3 --children 4",
+    "ramify tree --model model --cost",
     "ramify tree --model model --out tree.txt --plot tree.png",
 )
 
@@ -27,6 +28,7 @@ def tree(
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the tree as text, for `train --tree`.")
     ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw its shape as PNG or SVG.")] = None,
+    cost: Annotated[bool, typer.Option("--cost", help="Which labels are cheap to find and which are dear.")] = False,
     json: AsJson = False,
 ) -> None:
     """Show the label tree of a model."""
@@ -51,18 +53,59 @@ def tree(
         save_plot(lambda path: tree_shape(label_tree, path), plot)
         written.append(str(plot))
     facts = _facts(label_tree)
+    costs = _costs(loaded, label_tree) if cost else {}
     if json:
-        output.print_json(facts | {"trees": len(trees), "written": written})
+        output.print_json(facts | costs | {"trees": len(trees), "written": written})
         return
     print(
         f"{output.count(facts['labels'], 'label')} below {output.count(facts['inner_nodes'], 'inner node')}, "
         f"depth {facts['depth']} (mean {facts['mean_depth']:.2f}), {facts['mean_children']:.1f} children on average"
     )
+    if cost:
+        return _print_costs(costs)
     console = output.console()
     for line in label_tree.render(LabelTitles(loaded), max_depth=depth, max_children=children).splitlines():
         console.print(_with_examples(line, loaded, label_tree), overflow="ellipsis", no_wrap=True, crop=True)
     for path in written:
         print(f"wrote {path}")
+
+
+def _costs(model: Any, label_tree: Any, n_shown: int = 10) -> dict[str, Any]:
+    """The cheapest and the dearest labels, and how many labels each number of blocks finds."""
+    import numpy as np
+
+    from ramify.cli.models import LabelTitles
+    from ramify.trees.costs import label_costs
+
+    costs, titles = label_costs(label_tree), LabelTitles(model)
+    order = costs.order()
+
+    def told(label: int) -> dict[str, Any]:
+        name = titles[label] if label in titles else f"label {label}"
+        return {
+            "column": label,
+            "label": name,
+            "blocks": int(costs.blocks[label]),
+            "products": int(costs.products[label]),
+        }
+
+    n_shown = min(n_shown, (len(order) + 1) // 2)
+    return {
+        "labels_by_blocks": np.bincount(costs.blocks[order]).tolist(),
+        "cheap": [told(label) for label in order[:n_shown].tolist()],
+        "dear": [told(label) for label in order[::-1][:n_shown].tolist()],
+    }
+
+
+def _print_costs(costs: dict[str, Any]) -> None:
+    console = output.console()
+    shares = [f"{n:,} in {blocks}" for blocks, n in enumerate(costs["labels_by_blocks"]) if n]
+    console.print(f"labels by the blocks that their path takes: {', '.join(shares)}", soft_wrap=True)
+    for kind, words in (("cheap", "cheapest"), ("dear", "dearest")):
+        print(f"{words} labels (blocks, inner products):")
+        for one in costs[kind]:
+            line = f"  {one['blocks']:3d} {one['products']:6,d}  {one['label']}"
+            console.print(line, overflow="ellipsis", no_wrap=True, crop=True, markup=False, highlight=False)
 
 
 def _with_examples(line: str, model: Any, label_tree: Any) -> str:

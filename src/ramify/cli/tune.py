@@ -1,4 +1,4 @@
-"""`ramify tune`: from which probability on a model gives each label."""
+"""`ramify tune`: from which probability on a model gives each label, or how fast it answers."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from ramify.cli import output
+from ramify.cli import latency, output
 from ramify.cli.options import AsJson, DataFile, FormatOption, ModelDirectory, Threads, examples, n_jobs
 
 EXAMPLES = examples(
     "ramify tune test.txt --model model --objective macro_f1 --method ofo",
     "ramify tune test.txt --model model --method fta --common --out tuned",
     "ramify tune test.txt --model model --method sto --c 100,20,5 --json",
+    "ramify tune train.txt --model model --objective latency --out fast --curve curve.json",
 )
 
 
@@ -34,6 +35,15 @@ class Objective(str, Enum):
     example_f1 = "example_f1"
 
 
+class TuneObjective(str, Enum):
+    """An F measure, or time."""
+
+    macro_f1 = "macro_f1"
+    micro_f1 = "micro_f1"
+    example_f1 = "example_f1"
+    latency = "latency"
+
+
 class Empty(str, Enum):
     """What a label counts that is neither true nor given."""
 
@@ -51,12 +61,19 @@ CList = Annotated[
 def tune(
     data: DataFile,
     model: ModelDirectory,
-    objective: ObjectiveOption = Objective.macro_f1,
+    objective: Annotated[
+        TuneObjective, typer.Option(help="F measure to be raised, or time to be saved by another tree.")
+    ] = TuneObjective.macro_f1,
     method: Annotated[Method, typer.Option(help="Online, by fixed thresholds, or by sorting.")] = Method.ofo,
     c: CList = None,
     common: Annotated[bool, typer.Option("--common", help="fta: one threshold for all labels.")] = False,
     empty: EmptyOption = Empty.zero,
     folds: Annotated[int, typer.Option(min=1, help="Parts of the rows, for choosing c on rows not tuned on.")] = 2,
+    lam: latency.Lams = None,
+    rule: latency.RuleOption = latency.RULE,
+    curve: latency.CurveFile = None,
+    k: Annotated[int, typer.Option(min=1, help="latency: labels asked for.")] = 1,
+    validation: Annotated[float, typer.Option(help="latency: share of the rows to measure on.")] = 0.2,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where the tuned model goes; by default it stays in its place.")
     ] = None,
@@ -67,6 +84,9 @@ def tune(
     """Tune a model's decisions on labelled rows that it was not trained on, and write the thresholds into it.
 
     From then on predict, evaluate and the library give a label where its probability reaches its threshold.
+
+    With --objective latency: train trees between similarity and frequency on most of the rows, measure them on the
+    rest, and train the one that the rule chooses on all rows; the model's other settings stay as they are.
     """
     from ramify import progress
     from ramify.cli.models import check_target, load_model, save_without_machine
@@ -74,6 +94,9 @@ def tune(
     from ramify.decide.decisions import value_of
     from ramify.decide.estimates import EMPTY, estimates
 
+    if objective is TuneObjective.latency:
+        settings = latency.Settings(lam, rule, k, validation, curve)
+        return latency.tune_latency(data, model, out, settings, format, threads, json)
     tried = parse_cs(c)
     target = model if out is None else out
     check_target(target)

@@ -13,6 +13,7 @@ Conventions that hold for all of them:
 from __future__ import annotations
 
 from ramify.metrics.decisions import example_f1, macro_f1, micro_f1
+from ramify.metrics.efficiency import expected_depth_at_k, labels_needed
 from ramify.metrics.filtering import filter_recall
 from ramify.metrics.multiclass import accuracy, entropy_reduction
 from ramify.metrics.probability import (
@@ -42,7 +43,9 @@ __all__ = [
     "evaluate",
     "example_f1",
     "expected_calibration_error",
+    "expected_depth_at_k",
     "filter_recall",
+    "labels_needed",
     "log_loss",
     "macro_f1",
     "micro_f1",

@@ -89,6 +89,15 @@ class LabelTree:
         return _read_only(_core.node_depths(self.parent))
 
     @cached_property
+    def label_depth(self) -> Int32Array:
+        """The depth of every label's leaf, -1 for a label that has none.
+
+        >>> LabelTree.from_nested([0, [1, 2]]).label_depth
+        array([1, 2, 2], dtype=int32)
+        """
+        return _read_only(np.where(self.leaf_of < 0, np.int32(-1), self.depth[self.leaf_of]))
+
+    @cached_property
     def n_labels_below(self) -> Int32Array:
         """How many labels lie at or below every node."""
         return _read_only(_core.subtree_sum(self.parent, (self.label >= 0).astype(np.int64)).astype(np.int32))

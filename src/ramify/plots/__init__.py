@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -17,15 +16,35 @@ from numpy.typing import NDArray
 from ramify import metrics
 from ramify.metrics._inputs import as_indicator, as_positive_integer
 from ramify.metrics.probability import calibration_gap
+from ramify.plots.drawing import (
+    COLOURS,
+    GREY,
+    MARKERS,
+    count_axis,
+    finish,
+    formatter,
+    integers,
+    new_figure,
+    percent,
+    plural,
+    readable_log_ticks,
+    telling_ranks,
+    wilson,
+)
+from ramify.plots.efficiency import label_cover, pareto
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's palette: told apart with every common form of colour blindness. Markers differ too, for print in grey.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-GREY = "#6B6B6B"
+__all__ = [
+    "f_measure",
+    "label_cover",
+    "label_frequency",
+    "pareto",
+    "progressive",
+    "reliability_diagram",
+    "tree_shape",
+]
 
 
 class Tree(Protocol):
@@ -72,29 +91,29 @@ def label_frequency(Y: Any, path: str | PathLike[str] | None = None) -> Figure:
         raise ValueError("Y holds no positives, so there is no frequency to draw")
     n_labels = int(indicator.shape[1])
     share = np.cumsum(counts) / counts.sum()
-    rank = _telling_ranks(counts)
+    rank = telling_ranks(counts)
 
-    figure = _new_figure(9.6, 3.9, path)
+    figure = new_figure(9.6, 3.9, path)
     left, right = figure.subplots(1, 2)
     left.plot(rank, counts[rank - 1], color=COLOURS[0], linewidth=2)
     left.set(xscale="log", yscale="log", xlabel="rank of the label", ylabel="positives of the label")
     few = n_labels - int((counts > 5).sum())
-    left.set_title(f"{few:,} of {_plural(n_labels, 'label')} have 5 positives or fewer")
+    left.set_title(f"{few:,} of {plural(n_labels, 'label')} have 5 positives or fewer")
     right.plot(rank, share[rank - 1], color=COLOURS[0], linewidth=2)
     for part, colour, marker in ((0.5, COLOURS[1], "o"), (0.9, COLOURS[2], "s")):
         needed = int(np.searchsorted(share, part - 1e-12)) + 1
-        words = f"{part:.0%} of positives: {_plural(needed, 'label')} ({_percent(needed / n_labels)})"
+        words = f"{part:.0%} of positives: {plural(needed, 'label')} ({percent(needed / n_labels)})"
         right.vlines(needed, 0, share[needed - 1], color=colour, linestyle="--", linewidth=1.5)
         right.plot(needed, share[needed - 1], color=colour, marker=marker, linestyle="--", linewidth=1.5, label=words)
     right.set(xscale="log", ylim=(0, 1.02), xlabel="number of top labels", ylabel="share of all positives")
-    right.set_title(_plural(int(counts.sum()), "positive"))
+    right.set_title(plural(int(counts.sum()), "positive"))
     right.legend(loc="best")
-    right.yaxis.set_major_formatter(_formatter(lambda value: f"{value:.0%}"))
-    _count_axis(left, int(counts[0]), headroom=1.0)
+    right.yaxis.set_major_formatter(formatter(lambda value: f"{value:.0%}"))
+    count_axis(left, int(counts[0]), headroom=1.0)
     for axes in (left, right):
         axes.set_xlim(0.75, max(counts.size, 10) * 1.4)
-        _readable_log_ticks(axes.xaxis)
-    return _finish(figure, path)
+        readable_log_ticks(axes.xaxis)
+    return finish(figure, path)
 
 
 def reliability_diagram(Y_true: Any, P: Any, path: str | PathLike[str] | None = None, *, n_bins: int = 10) -> Figure:
@@ -111,7 +130,7 @@ def reliability_diagram(Y_true: Any, P: Any, path: str | PathLike[str] | None = 
     if len(models) > len(COLOURS):
         raise ValueError(f"P names {len(models)} models, but only {len(COLOURS)} can be told apart in one diagram")
 
-    figure = _new_figure(5.6, 6.6, path)
+    figure = new_figure(5.6, 6.6, path)
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[3.4, 1])
     bottom.set(xlim=(-0.02, 1.02), yscale="log", autoscaley_on=False)
     bottom.set(xlabel="predicted probability", ylabel="estimates")
@@ -123,7 +142,7 @@ def reliability_diagram(Y_true: Any, P: Any, path: str | PathLike[str] | None = 
         filled = curve.count > 0
         p, frequency, count = curve.mean_probability[filled], curve.frequency[filled], curve.count[filled]
         gap = f"mean gap {calibration_gap(curve):.3f}" if filled.any() else "no estimates"
-        low, high = _wilson(frequency, count)
+        low, high = wilson(frequency, count)
         top.vlines(p, low, high, color=colour, linewidth=1.2)
         top.plot(p, frequency, color=colour, marker=marker, markersize=6, linewidth=1.8, label=f"{name} ({gap})")
         largest = max(largest, int(curve.count.max()))
@@ -131,8 +150,8 @@ def reliability_diagram(Y_true: Any, P: Any, path: str | PathLike[str] | None = 
     top.plot([], [], color=GREY, marker="|", markersize=11, linestyle="none", label="95% confidence")
     top.set(ylim=(-0.02, 1.02), ylabel="observed frequency")
     top.legend(loc="best")
-    _count_axis(bottom, largest, headroom=1.0)
-    return _finish(figure, path)
+    count_axis(bottom, largest, headroom=1.0)
+    return finish(figure, path)
 
 
 def tree_shape(tree: Tree, path: str | PathLike[str] | None = None) -> Figure:
@@ -144,7 +163,7 @@ def tree_shape(tree: Tree, path: str | PathLike[str] | None = None) -> Figure:
     children = np.bincount(tree.n_children[~is_leaf])
     mean_depth = float(tree.depth[is_leaf].mean())
 
-    figure = _new_figure(9.6, 3.9, path)
+    figure = new_figure(9.6, 3.9, path)
     left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
     depths = np.arange(height + 1)
     # One bar in front of the other, the front one narrow: both stay visible whichever is higher.
@@ -152,10 +171,10 @@ def tree_shape(tree: Tree, path: str | PathLike[str] | None = None) -> Figure:
     left.bar(depths, labels, width=0.42, color=COLOURS[0], label="labels (leaves)")
     left.set(yscale="log", xlabel="depth", ylabel="nodes", xlim=(-0.7, height + 0.7))
     left.set_title(
-        f"{_plural(int(is_leaf.sum()), 'label')} at mean depth {mean_depth:.2f}, {_plural(is_leaf.size, 'node')} in all"
+        f"{plural(int(is_leaf.sum()), 'label')} at mean depth {mean_depth:.2f}, {plural(is_leaf.size, 'node')} in all"
     )
-    _count_axis(left, max(int(labels.max()), int(inner.max())), headroom=1.3)
-    left.xaxis.set_major_locator(_integers(height))
+    count_axis(left, max(int(labels.max()), int(inner.max())), headroom=1.3)
+    left.xaxis.set_major_locator(integers(height))
     left.legend(loc="upper left", ncols=2)
 
     arity = np.flatnonzero(children)
@@ -165,13 +184,13 @@ def tree_shape(tree: Tree, path: str | PathLike[str] | None = None) -> Figure:
         right.set(yscale="log", xlabel="children of an inner node", ylabel="inner nodes")
         right.set_title(f"{tree.n_children[~is_leaf].mean():,.1f} children on average, at most {arity[-1]:,}")
         right.set_xlim(0, arity[-1] * 1.06 + 0.5)
-        _count_axis(right, int(children.max()), headroom=1.1)
-        right.xaxis.set_major_locator(_integers(int(arity[-1])))
-        right.xaxis.set_major_formatter(_formatter(lambda value: f"{value:,.0f}"))
+        count_axis(right, int(children.max()), headroom=1.1)
+        right.xaxis.set_major_locator(integers(int(arity[-1])))
+        right.xaxis.set_major_formatter(formatter(lambda value: f"{value:,.0f}"))
     else:
         right.set_title("a single leaf, no inner nodes")
         right.set_axis_off()
-    return _finish(figure, path)
+    return finish(figure, path)
 
 
 def progressive(
@@ -199,7 +218,7 @@ def progressive(
     if len(named) > len(COLOURS):
         raise ValueError(f"there are {len(named)} runs, but only {len(COLOURS)} can be told apart in one picture")
 
-    figure = _new_figure(6.8, 4.4, path)
+    figure = new_figure(6.8, 4.4, path)
     axes = figure.subplots()
     is_bits = metric == "entropy_reduction"
     for (name, run), colour, marker in zip(named.items(), COLOURS, MARKERS, strict=False):
@@ -218,7 +237,7 @@ def progressive(
         )
     axes.set_xlabel("examples")
     axes.set_xlim(left=0)
-    axes.xaxis.set_major_formatter(_formatter(lambda value: f"{value:,.0f}"))
+    axes.xaxis.set_major_formatter(formatter(lambda value: f"{value:,.0f}"))
     of = "so far" if cumulative else "in each window"
     if is_bits:
         axes.set_ylabel(f"entropy reduction {of} (bits)")
@@ -226,10 +245,10 @@ def progressive(
     else:
         axes.set_ylabel(f"{metric} {of}")
         axes.set_ylim(bottom=0)
-        axes.yaxis.set_major_formatter(_formatter(lambda value: f"{value:.0%}"))
+        axes.yaxis.set_major_formatter(formatter(lambda value: f"{value:.0%}"))
     axes.set_title("each example is tested before it is learned")
     axes.legend(loc="best")
-    return _finish(figure, path)
+    return finish(figure, path)
 
 
 def f_measure(
@@ -241,7 +260,7 @@ def f_measure(
     """
     if not curves:
         raise ValueError("there are no curves to draw")
-    figure = _new_figure(6.5, 4.2, path)
+    figure = new_figure(6.5, 4.2, path)
     axes = figure.add_subplot()
     for place, curve in enumerate(curves):
         x = 1.0 / np.asarray(curve.c)
@@ -257,87 +276,4 @@ def f_measure(
     axes.set_xlabel("1/c: where estimates are cut (STO, FTA), where thresholds begin (OFO)")
     axes.set_ylabel(f"{objective.partition('_')[0]} F in percent")
     axes.legend(fontsize=8, frameon=False)
-    return _finish(figure, path)
-
-
-def _telling_ranks(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Ranks from 1 at which the curves bend, and some between: a million labels need no million points in a file."""
-    bends = np.flatnonzero(np.diff(counts))
-    between = np.geomspace(1, counts.size, 400).astype(np.int64)
-    return np.unique(np.concatenate([bends + 1, bends + 2, between, [1, counts.size]]))
-
-
-def _wilson(frequency: NDArray[np.float64], count: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """95 % interval of a frequency; sound for few estimates and near 0 and 1, where the normal one is not."""
-    z = 1.96
-    centre = (frequency + z * z / (2 * count)) / (1 + z * z / count)
-    half = z / (1 + z * z / count) * np.sqrt(frequency * (1 - frequency) / count + (z / (2 * count)) ** 2)
-    return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
-
-
-def _new_figure(width: float, height: float, path: str | PathLike[str] | None) -> Figure:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("plots need matplotlib; install it with: pip install 'ramify[plots]'") from error
-    if path is not None and Path(path).suffix.lower() not in (".png", ".svg"):
-        raise ValueError(f"cannot save a plot as {str(path)!r}: the name must end in .png or .svg")
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def _finish(figure: Figure, path: str | PathLike[str] | None) -> Figure:
-    """One look for all axes; then save if asked."""
-    for axes in figure.axes:
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(which="major", color="#DDDDDD", linewidth=0.7)
-        axes.set_axisbelow(True)
-        axes.title.set_fontsize(10)
-        for text in (axes.xaxis.label, axes.yaxis.label):
-            text.set_fontsize(10)
-        axes.tick_params(labelsize=9)
-        legend = axes.get_legend()
-        if legend is not None:
-            legend.set_frame_on(True)
-            legend.get_frame().set(edgecolor="none", alpha=0.85)
-            for text in legend.get_texts():
-                text.set_fontsize(9)
-    if path is not None:
-        figure.savefig(path, format=Path(path).suffix.lower()[1:], dpi=200)
-    return figure
-
-
-def _count_axis(axes: Axes, largest: int, headroom: float) -> None:
-    """A logarithmic axis of counts on which a single one is visible, with room above the largest."""
-    axes.set_ylim(0.7, max(largest**headroom * 2, 12))
-    _readable_log_ticks(axes.yaxis)
-
-
-def _readable_log_ticks(axis: Any) -> None:
-    """1,000 rather than 10^3; 1, 2 and 5 of each decade if there are few decades, else the decades alone."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    low, high = sorted(axis.get_view_interval())
-    if high < 50 * low:
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(_formatter(lambda value: f"{value:,.0f}"))
-    axis.set_minor_formatter(NullFormatter())
-
-
-def _formatter(words: Any) -> Any:
-    from matplotlib.ticker import FuncFormatter
-
-    return FuncFormatter(lambda value, _position: words(value))
-
-
-def _integers(largest: int) -> Any:
-    from matplotlib.ticker import MaxNLocator, MultipleLocator
-
-    return MultipleLocator(1) if largest <= 10 else MaxNLocator(nbins=8, integer=True)
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def _percent(part: float) -> str:
-    return f"{100 * part:.2g}%" if part < 0.1 else f"{100 * part:.0f}%"
+    return finish(figure, path)
