@@ -15,6 +15,7 @@ void bind_decide(nb::module_& m);
 void bind_fastxml(nb::module_& m);
 void bind_interpolated(nb::module_& m);
 void bind_spectral(nb::module_& m);
+void bind_memory_tree(nb::module_& m);
 
 static void poll_python_signals() {
     nb::gil_scoped_acquire gil;
@@ -39,4 +40,5 @@ NB_MODULE(_core, m) {
     bind_fastxml(m);
     bind_interpolated(m);
     bind_spectral(m);
+    bind_memory_tree(m);
 }

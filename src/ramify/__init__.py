@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 __all__ = [
     "FastXMLClassifier",
+    "MemoryTreeClassifier",
     "OnlinePLTClassifier",
     "PLTClassifier",
     "SpectralTreeClassifier",
@@ -26,6 +27,7 @@ __all__ = [
 if TYPE_CHECKING:
     from ramify import data, decide, metrics, plots, progressive, trees
     from ramify.models.fastxml import FastXMLClassifier
+    from ramify.models.memory_tree import MemoryTreeClassifier
     from ramify.models.online_plt import OnlinePLTClassifier
     from ramify.models.plt import PLTClassifier
     from ramify.models.spectral import SpectralTreeClassifier
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "FastXMLClassifier": "ramify.models.fastxml",
+    "MemoryTreeClassifier": "ramify.models.memory_tree",
     "OnlinePLTClassifier": "ramify.models.online_plt",
     "PLTClassifier": "ramify.models.plt",
     "SpectralTreeClassifier": "ramify.models.spectral",

@@ -263,6 +263,93 @@ class LabelTreeModel:
         self, indices: NDArray[np.int32], values: NDArray[np.float32], label: int
     ) -> list[tuple[int, float, NDArray[np.int32], NDArray[np.float32]]]: ...
 
+class MemoryTree:
+    """Stored examples in the leaves of a tree whose routers and scorer learn, example by example."""
+
+    def __init__(
+        self,
+        *,
+        leaf_multiplier: float,
+        alpha: float,
+        reroutes: int,
+        n_leaves: int,
+        n_neighbours: int,
+        learning_rate: float,
+        eps: float,
+        scorer_rate: float,
+        normalize: bool,
+        one_of: bool,
+        has_label_rest: bool,
+        max_examples: int,
+        forget: str,
+        seed: int,
+    ) -> None: ...
+    def learn(
+        self,
+        x_indptr: NDArray[np.int64],
+        x_indices: NDArray[np.int32],
+        x_data: NDArray[np.float32],
+        y_indptr: NDArray[np.int64],
+        y_indices: NDArray[np.int32],
+        sample_weight: NDArray[np.float32] | None,
+        order: NDArray[np.int64] | None,
+        progress: Progress | None,
+    ) -> None: ...
+    def test_then_learn(
+        self,
+        x_indptr: NDArray[np.int64],
+        x_indices: NDArray[np.int32],
+        x_data: NDArray[np.float32],
+        y_indptr: NDArray[np.int64],
+        y_indices: NDArray[np.int32],
+        top_k: int,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]: ...
+    def revisit(self, order: NDArray[np.int64], progress: Progress | None) -> None: ...
+    def query(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        data: NDArray[np.float32],
+        n_labels: int,
+        top_k: int | None,
+        threshold: float,
+        label_threshold: NDArray[np.float32] | None,
+        n_threads: int,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], int, int]: ...
+    def query_row(
+        self,
+        indices: NDArray[np.int32],
+        values: NDArray[np.float32],
+        n_labels: int,
+        top_k: int | None,
+        threshold: float,
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]: ...
+    def named(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        data: NDArray[np.float32],
+        n_labels: int,
+        labels: NDArray[np.int32],
+        n_threads: int,
+    ) -> NDArray[np.float32]: ...
+    def neighbours(self, indices: NDArray[np.int32], values: NDArray[np.float32]) -> list[Any]: ...
+    def route(self, indices: NDArray[np.int32], values: NDArray[np.float32], slot: int, label: int) -> list[Any]: ...
+    def state(self) -> dict[str, NDArray[Any]]: ...
+    def restore(self, arrays: dict[str, NDArray[Any]], n_labels: int) -> None: ...
+    @property
+    def n_learned(self) -> int: ...
+    @property
+    def n_examples(self) -> int: ...
+    @property
+    def n_forgotten(self) -> int: ...
+    @property
+    def leaf_capacity(self) -> int: ...
+    @property
+    def sharpness(self) -> float: ...
+    @property
+    def memory(self) -> int: ...
+
 class OnlineLearner:
     def __init__(
         self,

@@ -25,6 +25,7 @@ from ramify.validation import check_integer, check_number
 if TYPE_CHECKING:
     from ramify.candidate_routes import CandidateExplanation
     from ramify.explain import Explanation
+    from ramify.memories import MemoryExplanation
     from ramify.routes import RouteExplanation
 
 __all__ = ["MORE_LIKELY_THAN_NOT", "WORTH_SHOWING", "ExtremeClassifier", "Query", "TrainingData"]
@@ -66,6 +67,9 @@ class ExtremeClassifier(InputChecks, FittedState, ClassifierMixin, BaseEstimator
 
     # Optional, instead, for a filter with a classifier behind it: see `ramify.candidate_routes`.
     _explain_candidates: Any = None
+
+    # Optional, instead, for stored examples: see `ramify.memories`.
+    _explain_memories: Any = None
 
     def _dense_probabilities(self, X: sparse.csr_array) -> NDArray[np.float32]:
         """All probabilities of a multi-class model; rows sum to one."""
@@ -225,7 +229,7 @@ class ExtremeClassifier(InputChecks, FittedState, ClassifierMixin, BaseEstimator
 
     def explain(
         self, x: Any, label: Any = None, *, top: int = 5
-    ) -> Explanation | RouteExplanation | CandidateExplanation:
+    ) -> Explanation | RouteExplanation | CandidateExplanation | MemoryExplanation:
         """Why a label (the most probable one, if none is given) has its probability for the row x."""
         from ramify.explain import explain
 

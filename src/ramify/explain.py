@@ -12,6 +12,7 @@ from scipy import sparse
 
 from ramify.candidate_routes import CandidateExplanation, explain_candidates
 from ramify.inputs import as_texts, row_from_dict
+from ramify.memories import MemoryExplanation, explain_memories
 from ramify.naming import hashed_terms, label_name
 from ramify.routes import RouteExplanation, explain_routes
 from ramify.score_parts import Contribution, coloured, made_of, plain, title, words
@@ -109,7 +110,7 @@ class Explanation:
 
 def explain(
     model: Any, x: Any, label: Any = None, *, top: int = 5
-) -> Explanation | RouteExplanation | CandidateExplanation:
+) -> Explanation | RouteExplanation | CandidateExplanation | MemoryExplanation:
     """Explain a label's probability for one row: a text, a dict feature -> value, an array, or a one-row sparse array.
 
     Without a label, the most probable one is explained. `top` is how many features each step shows.
@@ -121,7 +122,8 @@ def explain(
     ('banana', ['long', 'yellow'])
     """
     check_integer("top", top, at_least=1)
-    if model._explain_row is None and model._explain_routes is None and model._explain_candidates is None:
+    ways = (model._explain_row, model._explain_routes, model._explain_candidates, model._explain_memories)
+    if all(way is None for way in ways):
         raise ValueError(f"a {type(model).__name__} has no paths to explain")
     indices, values = _one_row(model, x)
     if label is None:
@@ -134,6 +136,9 @@ def explain(
     if model._explain_candidates is not None:
         found = model._explain_candidates(indices, values, column)
         return explain_candidates(model, label, column, found, top, terms)
+    if model._explain_memories is not None:
+        memories = model._explain_memories(indices, values, column)
+        return explain_memories(model, label, column, memories, top, terms)
     if model._explain_routes is not None:
         routes = model._explain_routes(indices, values, column)
         return explain_routes(model, label, column, routes, top, terms)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ramify import (
     FastXMLClassifier,
+    MemoryTreeClassifier,
     OnlinePLTClassifier,
     PLTClassifier,
     SpectralTreeClassifier,
@@ -56,6 +57,20 @@ CLASSIFIERS = {
     "spectral, plt behind it": lambda **settings: SpectralTreeClassifier(
         **{"n_candidates": 5, "head": 1, "base": PLTClassifier(**SMALL_TREE), "random_state": 0, **settings}
     ),
+    "memory tree": lambda **settings: MemoryTreeClassifier(
+        **{"leaf_multiplier": 1.0, "n_leaves": 3, "random_state": 0, **settings}
+    ),
+    "memory tree, bounded": lambda **settings: MemoryTreeClassifier(
+        **{
+            "leaf_multiplier": 2.0,
+            "label_scorer": "votes",
+            "max_examples": 100,
+            "forget": "least_useful",
+            "passes": 2,
+            "random_state": 0,
+            **settings,
+        }
+    ),
 }
 
 # Settings under which training comes to the optimum and looks at nothing but rows and their weights.
@@ -76,6 +91,14 @@ CONVERGED = {
         "l2": 0.0,
         "passes": 60,
         "shuffle": False,
+    },
+    # One leaf, and everything in it votes by its weight.
+    "MemoryTreeClassifier": {
+        "leaf_multiplier": 1000.0,
+        "label_scorer": "votes",
+        "n_neighbours": None,
+        "scorer_rate": 0.0,
+        "max_examples": None,
     },
     # Sides start from what a row holds: a weight is as good as a repetition but for how far separators are solved.
     "FastXMLClassifier": {"eps": 1e-6},
@@ -112,13 +135,17 @@ ONE_STEP_A_ROW = (
     "a row is one step, and a weight makes it longer: a weight of two is a row given twice only for small steps, which "
     "test_a_weight_of_two_is_a_row_given_twice looks at"
 )
+ONE_MEMORY_A_ROW = (
+    "a row that is found again is one memory of more weight, routed and learned from once: a weight of two is a row "
+    "given twice for the vote, which test_a_weight_of_two_is_a_row_given_twice looks at"
+)
 ANY_WIDTH = (
     "features may come up at any time, in rows to be learned and in rows to be answered; "
     "test_a_wrong_number_of_features_is_refused says what is answered instead"
 )
 WIDER_QUESTIONS = f"{ANY_WIDTH}; what else it checks, test_separable_classes_are_learned does"
 # Models whose rows may have any number of features, and whose texts are hashed, so that new words can come.
-TAKES_ANY_WIDTH = {"OnlinePLTClassifier": ANY_WIDTH}
+TAKES_ANY_WIDTH = {"MemoryTreeClassifier": ANY_WIDTH, "OnlinePLTClassifier": ANY_WIDTH}
 OWN_DEVIATIONS = {
     "PLTClassifier": {
         "check_sample_weight_equivalence_on_dense_data": APPROXIMATE_WEIGHTS,
@@ -131,6 +158,15 @@ OWN_DEVIATIONS = {
     "SpectralTreeClassifier": {
         "check_sample_weight_equivalence_on_dense_data": ONE_STEP_A_ROW,
         "check_sample_weight_equivalence_on_sparse_data": ONE_STEP_A_ROW,
+    },
+    "MemoryTreeClassifier": {
+        "check_sample_weight_equivalence_on_dense_data": ONE_MEMORY_A_ROW,
+        "check_sample_weight_equivalence_on_sparse_data": ONE_MEMORY_A_ROW,
+        "check_n_features_in_after_fitting": ANY_WIDTH,
+        "check_estimators_partial_fit_n_features": ANY_WIDTH,
+        "check_classifiers_train": WIDER_QUESTIONS,
+        "check_classifiers_train(readonly_memmap=True)": WIDER_QUESTIONS,
+        "check_classifiers_train(readonly_memmap=True,X_dtype=float32)": WIDER_QUESTIONS,
     },
     "OnlinePLTClassifier": {
         "check_sample_weight_equivalence_on_dense_data": ONE_STEP_A_ROW,

@@ -18,7 +18,7 @@ from ramify import _core
 from ramify.inputs import finite_values, in_order
 from ramify.models.growing_tree import GrowingTree
 from ramify.models.online_parts import learner_settings, refuse_changes
-from ramify.models.stream_rows import GROWING, MAX_FEATURES
+from ramify.models.stream_rows import GROWING, MAX_FEATURES, StreamRows
 
 if TYPE_CHECKING:
     from ramify.models.online_plt import OnlinePLTClassifier
@@ -45,7 +45,7 @@ def learn_plain_row(model: OnlinePLTClassifier, x: Mapping[Any, Any], y: Any) ->
         labels = model.label_encoding_.known_columns(y)
         if labels is None or (model.policy is None and learner.first_without_leaf(labels) >= 0):
             return False
-        row = _plain_row(model, x)
+        row = plain_row(model, x)
         if row is None:
             return False
         indices, values, width, fresh = row
@@ -81,10 +81,10 @@ def _parameters_of(model_type: Any) -> Callable[[Any], tuple[Any, ...]]:
     return operator.attrgetter(*model_type._get_param_names())
 
 
-def _plain_row(
-    model: OnlinePLTClassifier, x: Mapping[Any, Any]
+def plain_row(
+    model: StreamRows, x: Mapping[Any, Any]
 ) -> tuple[NDArray[np.int32], NDArray[np.float32], int, dict[str, int]] | None:
-    """Columns in order, values, the width that they need, and the columns of names not met before."""
+    """Columns in order, values, the width that they need, and the columns of names not met before; None: not plain."""
     known = model.__dict__.get("feature_columns_")
     fresh: dict[str, int] = {}
     if known is not None:
