@@ -10,6 +10,7 @@ chosen on the test rows themselves, so that nothing tuned is favoured.
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,12 +19,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from datasets import Problem, load, prepare
-from ramify import PLTClassifier, ThresholdClassifier, decide, metrics
+from ramify import FastXMLClassifier, PLTClassifier, ThresholdClassifier, decide, metrics
 from ramify.answers import keep_best
 from ramify.input_checks import Query
 
 SETS = ("bibtex", "delicious", "eurlex57k", "debian-depends")
-MODELS: dict[str, Callable[[], Any]] = {"PLT": lambda: PLTClassifier(random_state=0, n_jobs=1)}
+MODELS: dict[str, Callable[[], Any]] = {
+    "PLT": lambda: PLTClassifier(random_state=0, n_jobs=1),
+    "FastXML": lambda: FastXMLClassifier(random_state=0, n_jobs=1),
+}
 TUNERS: dict[str, dict[str, Any]] = {
     "FTA": {"method": "fta"},
     "FTA, common": {"method": "fta", "common": True},
@@ -55,6 +59,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder with the sets")
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--tuners", default="*", help="a pattern, such as '*paper'")
     parser.add_argument("--work", type=Path, default=Path(__file__).parent / "work")
     parser.add_argument("--effect", action="store_true", help="the effect of OFO's a and b instead, on each set")
     given = parser.parse_args()
@@ -69,11 +74,11 @@ def main() -> None:
         print("| model | decision | macro-F, empty 0 | empty 1 | labels a row | test ms | inner products | fit s | c |")
         print("|---|---|--:|--:|--:|--:|--:|--:|--:|")
         for model in given.models.split(","):
-            for line in lines(model, MODELS[model], train, test):
+            for line in lines(model, MODELS[model], train, test, given.tuners):
                 print_line(line)
 
 
-def lines(name: str, make: Callable[[], Any], train: Problem, test: Problem) -> Any:
+def lines(name: str, make: Callable[[], Any], train: Problem, test: Problem, tuners: str) -> Any:
     """All decisions of one model on one set."""
     plain = make().fit(train.X, train.Y)
     yield timed(name, "p >= 0.5", plain, test)
@@ -86,6 +91,8 @@ def lines(name: str, make: Callable[[], Any], train: Problem, test: Problem) -> 
         name, f"best top-k (k = {k})", decided, test, time.process_time() - began, products(plain, test, Query(k))
     )
     for decision, settings in TUNERS.items():
+        if not fnmatch.fnmatch(decision, tuners):
+            continue
         began = time.process_time()
         clf = ThresholdClassifier(make(), random_state=0, **settings).fit(train.X, train.Y)
         fitting = time.process_time() - began

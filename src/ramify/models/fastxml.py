@@ -191,10 +191,17 @@ class FastXMLClassifier(ExtremeClassifier):
             named = core.named(*csr_parts(X), query.labels.astype(np.int32, copy=False), threads)
             indptr = np.arange(X.shape[0] + 1) * len(query.labels)
             return csr_rows(named.ravel(), np.tile(query.labels, X.shape[0]), indptr, shape)
+        indptr, indices, data, _ = self._answered(X, query)
+        return csr_rows(data, indices, indptr, shape)
+
+    def _n_inner_products(self, X: sparse.csr_array, query: Query) -> int:
+        return self._answered(X, query)[3]
+
+    def _answered(self, X: sparse.csr_array, query: Query) -> tuple[Any, Any, Any, int]:
+        """CSR parts of the answer, and the number of separators asked."""
         per_label = query.threshold if isinstance(query.threshold, np.ndarray) else None
         threshold = 0.0 if isinstance(query.threshold, np.ndarray) else query.threshold
-        indptr, indices, data, _ = core.predict(*csr_parts(X), query.top_k, threshold, per_label, threads)
-        return csr_rows(data, indices, indptr, shape)
+        return self.forest_.core.predict(*csr_parts(X), query.top_k, threshold, per_label, self._n_threads())
 
     def _predict_row(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int | None, threshold: float
