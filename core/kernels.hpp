@@ -103,6 +103,19 @@ struct OnlineKernels {
     void (*descend)(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n, int n_columns, const float* gradient, float rate);
 };
 
+/// The loops of embedding bags, over rows of `stride` floats or bytes, a multiple of 8 (embedding_bag.hpp).
+struct EmbeddingKernels {
+    /// sum = sum over k of value[k] * rows[index[k]].
+    void (*sum)(const float* rows, std::size_t stride, const std::uint32_t* index, const float* value, int n, float* sum);
+    /// products[k] = rows[index[k]] . x.
+    void (*dots)(const float* rows, std::size_t stride, const std::uint32_t* index, int n, const float* x, float* products);
+    /// rows[index[k]] += value[k] * x.
+    void (*add)(float* rows, std::size_t stride, const std::uint32_t* index, const float* value, int n, const float* x);
+    /// The first two for rows of bytes, each with a scale.
+    void (*sum_bytes)(const std::int8_t* rows, const float* scale, std::size_t stride, const std::uint32_t* index, const float* value, int n, float* sum);
+    void (*dots_bytes)(const std::int8_t* rows, const float* scale, std::size_t stride, const std::uint32_t* index, int n, const float* x, float* products);
+};
+
 struct Kernels {
     const char* name;
     int lanes;  ///< a tile's stride is a multiple of this
@@ -120,6 +133,7 @@ struct Kernels {
     /// p[c] = 1 / (1 + exp(-logit[c])), in place; n rounded up to a multiple of 8.
     void (*to_probabilities)(float* logits, int n);
     OnlineKernels online;
+    EmbeddingKernels embedding;
 };
 
 extern const Kernels kernels_baseline;

@@ -16,6 +16,8 @@ void bind_fastxml(nb::module_& m);
 void bind_interpolated(nb::module_& m);
 void bind_spectral(nb::module_& m);
 void bind_memory_tree(nb::module_& m);
+void bind_ngrams(nb::module_& m);
+void bind_softmax(nb::module_& m);
 
 static void poll_python_signals() {
     nb::gil_scoped_acquire gil;
@@ -41,4 +43,6 @@ NB_MODULE(_core, m) {
     bind_interpolated(m);
     bind_spectral(m);
     bind_memory_tree(m);
+    bind_ngrams(m);
+    bind_softmax(m);
 }

@@ -15,6 +15,7 @@ __all__ = [
     "PLTClassifier",
     "SpectralTreeClassifier",
     "ThresholdClassifier",
+    "TreeSoftmaxClassifier",
     "data",
     "decide",
     "load",
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from ramify.models.plt import PLTClassifier
     from ramify.models.spectral import SpectralTreeClassifier
     from ramify.models.threshold import ThresholdClassifier
+    from ramify.models.tree_softmax import TreeSoftmaxClassifier
     from ramify.persist import load
 
 _HOMES = {
@@ -41,6 +43,7 @@ _HOMES = {
     "PLTClassifier": "ramify.models.plt",
     "SpectralTreeClassifier": "ramify.models.spectral",
     "ThresholdClassifier": "ramify.models.threshold",
+    "TreeSoftmaxClassifier": "ramify.models.tree_softmax",
     "load": "ramify.persist",
 }
 

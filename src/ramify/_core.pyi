@@ -350,6 +350,98 @@ class MemoryTree:
     @property
     def memory(self) -> int: ...
 
+# words and n-grams
+def count_words(
+    text: bytes, offsets: NDArray[np.int64], by_whitespace: bool
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]: ...
+def word_hash(word: bytes) -> int: ...
+
+class NgramReader:
+    def __init__(
+        self,
+        words: bytes,
+        offsets: NDArray[np.int64],
+        *,
+        by_whitespace: bool,
+        word_ngrams: int,
+        min_chars: int,
+        max_chars: int,
+        n_buckets: int,
+    ) -> None: ...
+    def transform(
+        self, text: bytes, offsets: NDArray[np.int64], n_threads: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]: ...
+    def terms(self, text: bytes) -> list[tuple[int, bytes]]: ...
+    @property
+    def n_columns(self) -> int: ...
+
+# tree softmax
+class SoftmaxSettings:
+    def __init__(
+        self, *, dim: int, epochs: int, learning_rate: float, batch: int, shuffle: bool, hogwild: bool
+    ) -> None: ...
+
+def train_softmax(
+    x_indptr: NDArray[np.int64],
+    x_indices: NDArray[np.int32],
+    x_data: NDArray[np.float32],
+    y_indptr: NDArray[np.int64],
+    y_indices: NDArray[np.int32],
+    parent: NDArray[np.int32],
+    first_child: NDArray[np.int32],
+    n_children: NDArray[np.int32],
+    label: NDArray[np.int32],
+    n_labels: int,
+    is_plt: bool,
+    sample_weight: NDArray[np.float32] | None,
+    features: FeatureSettings,
+    settings: SoftmaxSettings,
+    seed: int,
+    n_threads: int,
+    progress: Progress | None = None,
+) -> dict[str, NDArray[Any]]: ...
+
+class TreeSoftmax:
+    def __init__(
+        self,
+        arrays: dict[str, NDArray[Any]],
+        parent: NDArray[np.int32],
+        first_child: NDArray[np.int32],
+        n_children: NDArray[np.int32],
+        label: NDArray[np.int32],
+        n_labels: int,
+        is_plt: bool,
+        features: FeatureSettings,
+        dim: int,
+    ) -> None: ...
+    def search(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        data: NDArray[np.float32],
+        top_k: int | None,
+        threshold: float,
+        node_threshold: NDArray[np.float32] | None,
+        n_threads: int,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], int]: ...
+    def search_row(
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int, threshold: float
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]: ...
+    def named(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        data: NDArray[np.float32],
+        labels: NDArray[np.int32],
+        n_threads: int,
+    ) -> NDArray[np.float32]: ...
+    def hidden(
+        self, indptr: NDArray[np.int64], indices: NDArray[np.int32], data: NDArray[np.float32], n_threads: int
+    ) -> NDArray[np.float32]: ...
+    def explain(
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], label: int
+    ) -> list[tuple[int, float, NDArray[np.int32], NDArray[np.float32]]]: ...
+
 class OnlineLearner:
     def __init__(
         self,

@@ -77,11 +77,15 @@ class InputChecks:
             return self._learn_vocabulary(texts)
         return canonical_rows(self._validate(X, reset=True, ensure_min_samples=1))
 
-    def _learn_vocabulary(self, texts: list[str]) -> sparse.csr_array:
+    def _default_vectorizer(self) -> Any:
+        """What reads texts if the user has not said."""
         from ramify.data.text import default_vectorizer
 
+        return default_vectorizer()
+
+    def _learn_vocabulary(self, texts: list[str]) -> sparse.csr_array:
         given = getattr(self, "vectorizer", None)
-        self.vectorizer_ = default_vectorizer() if given is None else clone(given)
+        self.vectorizer_ = self._default_vectorizer() if given is None else clone(given)
         with phase("vectorising"):
             rows = canonical_rows(self.vectorizer_.fit_transform(texts))
         self.n_features_in_ = rows.shape[1]

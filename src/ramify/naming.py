@@ -71,9 +71,12 @@ def _known_features(model: Any, columns: set[int]) -> dict[int, str]:
 
 
 def hashed_terms(model: Any, x: Any) -> dict[int, str]:
-    """For a text and a HashingVectorizer, which keeps no names: the text's own terms by the column they fall in."""
+    """For a text and a vectorizer that hashes and keeps no names: the text's own terms by the column they fall in."""
     vectorizer = model.__dict__.get("vectorizer_")
     text = x[0] if isinstance(x, list) and len(x) == 1 else x
+    if hasattr(vectorizer, "terms_of") and isinstance(text, str):
+        terms_of: dict[int, str] = vectorizer.terms_of(text)
+        return terms_of
     if vectorizer is None or hasattr(vectorizer, "vocabulary_") or not isinstance(text, str):
         return {}
     from sklearn.feature_extraction import FeatureHasher

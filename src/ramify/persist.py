@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import ramify
 from ramify.data.names import NameTable
+from ramify.data.ngrams import WordNgramVectorizer
 from ramify.model_directory import ModelFileError, read_model, write_model
 from ramify.trees.label_tree import LabelTree
 
@@ -27,6 +28,7 @@ MODELS = {
     "PLTClassifier": "ramify.models.plt",
     "SpectralTreeClassifier": "ramify.models.spectral",
     "ThresholdClassifier": "ramify.models.threshold",
+    "TreeSoftmaxClassifier": "ramify.models.tree_softmax",
 }
 
 _MANY = 64
@@ -92,7 +94,7 @@ _FITTED = _Fitted()
 def _pack_parameters(model: Any, where: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     packed = {}
     for name, value in model.get_params(deep=False).items():
-        if isinstance(value, TfidfVectorizer | HashingVectorizer):
+        if isinstance(value, TfidfVectorizer | HashingVectorizer | WordNgramVectorizer):
             packed[name] = {"$fitted": name} if hasattr(model, "vectorizer_") else None
             continue
         try:

@@ -9,6 +9,7 @@ from ramify import (
     PLTClassifier,
     SpectralTreeClassifier,
     ThresholdClassifier,
+    TreeSoftmaxClassifier,
 )
 
 
@@ -31,6 +32,10 @@ SMALL_TREE = {"arity": 2, "max_leaf": 3}
 
 CLASSIFIERS = {
     "plt": lambda **settings: PLTClassifier(**{"arity": 2, "max_leaf": 3, "random_state": 0, **settings}),
+    "tree softmax": lambda **settings: TreeSoftmaxClassifier(**{"dim": 8, "epochs": 40, "random_state": 0, **settings}),
+    "tree softmax, int8": lambda **settings: TreeSoftmaxClassifier(
+        **{"tree": "kmeans", "arity": 3, "dim": 5, "epochs": 40, "storage": "int8", "random_state": 0, **settings}
+    ),
     "plt ensemble": lambda **settings: PLTClassifier(
         **{"arity": 3, "max_leaf": 2, "n_trees": 2, "loss": "logistic", "random_state": 0, **settings}
     ),
@@ -75,6 +80,15 @@ CLASSIFIERS = {
 
 # Settings under which training comes to the optimum and looks at nothing but rows and their weights.
 CONVERGED = {
+    # Small steps from the same start: two of them are nearly one that is twice as long.
+    "TreeSoftmaxClassifier": {
+        "tree": "complete",
+        "epochs": 300,
+        "learning_rate": 0.004,
+        "batch_size": 1,
+        "shuffle": False,
+        "storage": "float32",
+    },
     "PLTClassifier": {
         "tree": "complete",
         "loss": "logistic",
@@ -147,6 +161,10 @@ WIDER_QUESTIONS = f"{ANY_WIDTH}; what else it checks, test_separable_classes_are
 # Models whose rows may have any number of features, and whose texts are hashed, so that new words can come.
 TAKES_ANY_WIDTH = {"MemoryTreeClassifier": ANY_WIDTH, "OnlinePLTClassifier": ANY_WIDTH}
 OWN_DEVIATIONS = {
+    "TreeSoftmaxClassifier": {
+        "check_sample_weight_equivalence_on_dense_data": ONE_STEP_A_ROW,
+        "check_sample_weight_equivalence_on_sparse_data": ONE_STEP_A_ROW,
+    },
     "PLTClassifier": {
         "check_sample_weight_equivalence_on_dense_data": APPROXIMATE_WEIGHTS,
         "check_sample_weight_equivalence_on_sparse_data": APPROXIMATE_WEIGHTS,

@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ramify.data.dataset import as_features
 from ramify.data.names import NameTable
+from ramify.data.ngrams import WordNgramVectorizer
 
-Vectorizer: TypeAlias = Any  # TfidfVectorizer or HashingVectorizer; scikit-learn has no types
+Vectorizer: TypeAlias = Any  # TfidfVectorizer, HashingVectorizer or WordNgramVectorizer; scikit-learn has no types
 
 _CLASSES = {cls.__name__: cls for cls in (TfidfVectorizer, HashingVectorizer)}
 _MAY_BE_CALLABLE = ("analyzer", "preprocessor", "tokenizer", "strip_accents")
@@ -61,7 +62,7 @@ def is_fitted(vectorizer: Vectorizer) -> bool:
 
 
 def vectorizer_state(vectorizer: Vectorizer) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """A fitted TfidfVectorizer or HashingVectorizer as a dict for JSON and a dict of plain arrays.
+    """A fitted TfidfVectorizer, HashingVectorizer or WordNgramVectorizer: a dict for JSON and a dict of plain arrays.
 
     >>> vectorizer = default_vectorizer().fit(["acute chest pain", "chest wall"])
     >>> meta, arrays = vectorizer_state(vectorizer)
@@ -71,6 +72,8 @@ def vectorizer_state(vectorizer: Vectorizer) -> tuple[dict[str, Any], dict[str, 
     >>> bool((again.transform(["chest pain"]) != vectorizer.transform(["chest pain"])).nnz)
     False
     """
+    if type(vectorizer) is WordNgramVectorizer:
+        return vectorizer.state()
     if type(vectorizer) not in _CLASSES.values():
         raise ValueError(
             f"a {type(vectorizer).__name__} cannot be saved without running its code when it is loaded; "
@@ -101,6 +104,8 @@ def vectorizer_from_state(meta: dict[str, Any], arrays: dict[str, NDArray[Any]])
     """
     if not (isinstance(meta, dict) and isinstance(meta.get("class"), str) and isinstance(meta.get("params"), dict)):
         raise ValueError("not the state of a vectorizer")
+    if meta["class"] == WordNgramVectorizer.__name__:
+        return WordNgramVectorizer.from_state(meta["params"], arrays)
     if meta["class"] not in _CLASSES:
         raise ValueError(f"not the state of a vectorizer; known classes are {', '.join(_CLASSES)}")
     cls = _CLASSES[meta["class"]]

@@ -1,0 +1,218 @@
+"""Texts as counts of words and of hashed n-grams, the way fastText reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from ramify import _core
+from ramify.data.csr import csr_rows
+from ramify.data.names import NameTable
+from ramify.validation import check_choice, check_flag, check_integer, number_of_threads
+
+# Lone surrogates must not break a text; they count as letters like everything beyond ASCII.
+_ERRORS = "surrogatepass"
+
+
+class WordNgramVectorizer(BaseEstimator):  # type: ignore[misc]
+    """Words by a vocabulary, n-grams of words and of characters hashed into buckets behind it.
+
+    Columns: the words, frequent ones first, then the buckets, with fastText's own hashes. Words never seen in `fit`
+    are left out, their n-grams are not. Paper: Joulin et al. 2016, "Bag of tricks for efficient text classification".
+
+    Parameters
+    ----------
+    word_ngrams : int
+        Longest n-gram of words; 1 hashes none.
+    char_ngrams : None or (int, int)
+        Shortest and longest n-gram of the characters of `<word>`.
+    n_buckets : int
+        Columns that all n-grams share.
+    min_count : int
+        Words that are rarer are left out of the vocabulary.
+    tokens : "words" or "whitespace"
+        "words" drops ASCII punctuation; "whitespace" parts texts at white space only, as fastText does.
+    lowercase : bool
+    n_jobs : int or None
+        Threads; the result does not depend on it.
+
+    >>> vectorizer = WordNgramVectorizer(word_ngrams=2, n_buckets=100).fit(["Red apple, green pear", "red cherry"])
+    >>> sorted(vectorizer.vocabulary_, key=vectorizer.vocabulary_.get)
+    ['red', 'apple', 'green', 'pear', 'cherry']
+    >>> row = vectorizer.transform(["red pear!"])
+    >>> row.shape, [term for column, term in sorted(vectorizer.terms_of("red pear!").items())]
+    ((1, 105), ['red', 'pear', 'red pear', 'pear </s>'])
+    """
+
+    vocabulary_: dict[str, int]
+
+    def __init__(
+        self,
+        *,
+        word_ngrams: int = 1,
+        char_ngrams: tuple[int, int] | None = None,
+        n_buckets: int = 2_000_000,
+        min_count: int = 1,
+        tokens: str = "words",
+        lowercase: bool = True,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.word_ngrams = word_ngrams
+        self.char_ngrams = char_ngrams
+        self.n_buckets = n_buckets
+        self.min_count = min_count
+        self.tokens = tokens
+        self.lowercase = lowercase
+        self.n_jobs = n_jobs
+
+    def check_parameters(self) -> None:
+        """Refuse bad parameters; each message says which and what is allowed."""
+        check_integer("word_ngrams", self.word_ngrams, at_least=1, at_most=20)
+        if self.char_ngrams is not None:
+            if not isinstance(self.char_ngrams, tuple | list) or len(self.char_ngrams) != 2:
+                raise ValueError(f"char_ngrams must be None or two lengths, such as (3, 6), got {self.char_ngrams!r}")
+            shortest = check_integer("char_ngrams' first", self.char_ngrams[0], at_least=1)
+            check_integer("char_ngrams' second", self.char_ngrams[1], at_least=shortest, at_most=1000)
+        check_integer("n_buckets", self.n_buckets, at_least=1, at_most=2**30)
+        check_integer("min_count", self.min_count, at_least=1)
+        check_choice("tokens", self.tokens, ["words", "whitespace"])
+        check_flag("lowercase", self.lowercase)
+
+    def fit(self, texts: Iterable[str], y: Any = None) -> WordNgramVectorizer:
+        """Learn the vocabulary; y is not used."""
+        self.check_parameters()
+        self._learn(*self._packed(texts))
+        return self
+
+    def fit_transform(self, texts: Iterable[str], y: Any = None) -> sparse.csr_array:
+        """Learn the vocabulary, and the counts of the same texts."""
+        self.check_parameters()
+        packed = self._packed(texts)
+        self._learn(*packed)
+        return self._counts(*packed)
+
+    def transform(self, texts: Iterable[str]) -> sparse.csr_array:
+        """The counts of each text: float32, sorted indices."""
+        self._check_fitted()
+        return self._counts(*self._packed(texts))
+
+    def terms_of(self, text: str) -> dict[int, str]:
+        """What each column that a text touches stands for in it; of several n-grams in a bucket all are named."""
+        self._check_fitted()
+        terms: dict[int, list[str]] = {}
+        for column, term in self._reader.terms(self._encoded(text)):
+            said = terms.setdefault(column, [])
+            if (decoded := term.decode("utf-8", "replace")) not in said:
+                said.append(decoded)
+        return {column: " | ".join(said) for column, said in terms.items()}
+
+    @property
+    def n_columns(self) -> int:
+        """Words and buckets."""
+        self._check_fitted()
+        return self._reader.n_columns
+
+    def tfidf(self, counts: sparse.csr_array) -> sparse.csr_array:
+        """The words among the counts, weighted by how telling they are: what trees are built from.
+
+        >>> vectorizer = WordNgramVectorizer()
+        >>> vectorizer.tfidf(vectorizer.fit_transform(["a a b", "a c"])).toarray().astype(float).round(2).tolist()
+        [[1.69, 1.41, 0.0], [1.0, 0.0, 1.41]]
+        """
+        words = sparse.csr_array(counts[:, : len(self.vocabulary_)])
+        n_rows_with = np.bincount(words.indices, minlength=words.shape[1])
+        idf = (1 + np.log((1 + words.shape[0]) / (1 + n_rows_with))).astype(np.float32)
+        values = (1 + np.log(words.data)) * idf[words.indices]
+        return csr_rows(values.astype(np.float32), words.indices, words.indptr, words.shape)
+
+    # --- model files ----------------------------------------------------------------------------------------------
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """The fitted vectorizer as values for JSON and plain arrays."""
+        self._check_fitted()
+        params = self.get_params(deep=False)
+        params["char_ngrams"] = None if self.char_ngrams is None else list(self.char_ngrams)
+        meta = {"class": type(self).__name__, "params": params}
+        return meta, {"term_bytes": self._table.text, "term_offsets": self._table.offsets}
+
+    @classmethod
+    def from_state(cls, params: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> WordNgramVectorizer:
+        """What `state` gave; a damaged state is refused with a ValueError."""
+        params = dict(params)
+        if unknown := set(params) - set(cls._get_param_names()):
+            raise ValueError(f"this {cls.__name__} does not know the parameters {', '.join(sorted(unknown))}")
+        if isinstance(params.get("char_ngrams"), list):
+            params["char_ngrams"] = tuple(params["char_ngrams"])
+        vectorizer = cls(**params)
+        vectorizer.check_parameters()
+        for name in ("term_bytes", "term_offsets"):
+            if name not in arrays:
+                raise ValueError(f"the saved {cls.__name__} lacks the array {name}")
+        vectorizer._adopt(NameTable(arrays["term_bytes"], arrays["term_offsets"]))
+        return vectorizer
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in dict(super().__getstate__()).items() if name != "_reader"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "_table" in self.__dict__:
+            self._adopt(self._table)
+
+    # --- inside ---------------------------------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_reader" in self.__dict__
+
+    def _check_fitted(self) -> None:
+        if "_reader" not in self.__dict__:
+            raise NotFittedError(f"This {type(self).__name__} is not fitted yet: call 'fit' with some texts first")
+
+    def _encoded(self, text: str) -> bytes:
+        return (text.lower() if self.lowercase else text).encode("utf-8", _ERRORS)
+
+    def _packed(self, texts: Iterable[str]) -> tuple[bytes, NDArray[np.int64]]:
+        encoded = [self._encoded(text) for text in texts]
+        offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
+        np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)), out=offsets[1:])
+        return b"".join(encoded), offsets
+
+    def _learn(self, text: bytes, offsets: NDArray[np.int64]) -> None:
+        word_bytes, ends, counts = _core.count_words(text, offsets, self.tokens == "whitespace")
+        order = np.argsort(-counts, kind="stable")
+        order = order[counts[order] >= self.min_count]
+        self._adopt(_taken(NameTable(word_bytes, ends), order))
+
+    def _adopt(self, words: NameTable) -> None:
+        shortest, longest = self.char_ngrams or (0, 0)
+        self._reader = _core.NgramReader(
+            words.text.tobytes(),
+            words.offsets,
+            by_whitespace=self.tokens == "whitespace",
+            word_ngrams=self.word_ngrams,
+            min_chars=shortest,
+            max_chars=longest,
+            n_buckets=self.n_buckets,
+        )
+        if self._reader.n_columns == 0:
+            raise ValueError("the texts have no words: they are empty, or hold nothing but punctuation and rare words")
+        self._table = words
+        self.vocabulary_ = {word: column for column, word in enumerate(words.tolist())}
+
+    def _counts(self, text: bytes, offsets: NDArray[np.int64]) -> sparse.csr_array:
+        indptr, indices, counts = self._reader.transform(text, offsets, number_of_threads(self.n_jobs))
+        return csr_rows(counts, indices, indptr, (len(offsets) - 1, self._reader.n_columns))
+
+
+def _taken(table: NameTable, positions: NDArray[np.integer]) -> NameTable:
+    """These names of a table, as a table."""
+    lengths = np.diff(table.offsets)[positions]
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    source = np.repeat(table.offsets[:-1][positions] - offsets[:-1], lengths) + np.arange(offsets[-1])
+    return NameTable(table.text[source], offsets)
