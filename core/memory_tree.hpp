@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -50,6 +49,15 @@ struct MemoryNode {
     bool is_leaf() const { return left < 0; }
 };
 
+/// A subtree that a query has not looked into yet; among equals the one found first comes first, whatever slots nodes have.
+struct OpenNode {
+    double cost;
+    std::uint32_t order;
+    std::int32_t node;
+
+    bool operator>(const OpenNode& other) const { return cost != other.cost ? cost > other.cost : order > other.order; }
+};
+
 /// What a query needs room for. `scaled` and `pull` are all zero between calls.
 struct MemoryScratch {
     std::vector<Entry> x;
@@ -57,7 +65,7 @@ struct MemoryScratch {
     std::vector<Neighbour> neighbours;
     std::vector<Candidate> candidates;
     std::vector<double> reward;
-    std::vector<std::pair<double, std::int32_t>> open;
+    std::vector<OpenNode> open;
     std::vector<std::int32_t> path;
     std::int64_t n_nodes = 0, n_examples = 0;  ///< touched so far
 
@@ -89,18 +97,20 @@ public:
         s.candidates.clear();
         if (store_.size() == 0) return;
         scorer_.scatter(x, s.scaled.data());
-        s.open.assign(1, {0.0, root_});
+        s.open.assign(1, {0.0, 0, root_});
+        std::uint32_t n_opened = 0;
+        const auto later = [](const OpenNode& a, const OpenNode& b) { return a > b; };
         for (int seen = 0; seen < settings_.n_leaves && !s.open.empty(); ++seen) {
-            std::ranges::pop_heap(s.open, std::greater{});
-            auto [cost, node] = s.open.back();
+            std::ranges::pop_heap(s.open, later);
+            auto [cost, order, node] = s.open.back();
             s.open.pop_back();
             for (++s.n_nodes; !nodes_[node].is_leaf(); ++s.n_nodes) {
                 const MemoryNode& v = nodes_[node];
                 const double m = v.router->score(x);
                 const bool right = m > 0;
                 // What the other side costs beyond the better one: the log of their odds.
-                s.open.emplace_back(cost + std::abs(m), right ? v.left : v.right);
-                std::ranges::push_heap(s.open, std::greater{});
+                s.open.push_back({cost + std::abs(m), ++n_opened, right ? v.left : v.right});
+                std::ranges::push_heap(s.open, later);
                 node = right ? v.right : v.left;
             }
             score_leaf(node, s);
@@ -264,7 +274,8 @@ private:
         if (!s.neighbours.empty()) {
             s.reward.clear();
             for (const Neighbour& n : s.neighbours) s.reward.push_back(reward(store_[n.slot].labels, labels));
-            store_[s.neighbours.front().slot].use += static_cast<float>(2.0 * s.reward.front() - 1.0);
+            // Whom nothing was like is not to blame for being found.
+            if (s.neighbours.front().score > 0) store_[s.neighbours.front().slot].use += static_cast<float>(2.0 * s.reward.front() - 1.0);
             scorer_.learn(x, s.neighbours, s.reward, store_, s.pull.data(), settings_.scorer_step);
         }
         if (settings_.has_label_rest) label_rest_.learn(x, s.candidates, labels, weight, settings_.step);
