@@ -90,7 +90,7 @@ struct BitmapWord {
 };
 
 /// The loops of online learning, over rows of `row_size` floats of which the first are weights (online_block.hpp).
-/// Columns are rounded up to a multiple of 8 inside all arrays.
+/// Columns are rounded up, in rows to 4 or a multiple of 8, in scores, signs and gradients to a multiple of 8.
 struct OnlineKernels {
     /// scores[c] = sum over k of value[k] * weight c of row[k].
     void (*score)(const float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n, int n_columns, float* scores);

@@ -24,8 +24,10 @@ namespace ramify {
 inline constexpr std::int32_t theta_column = -1;
 inline constexpr std::int32_t vacant_column = -2;
 
-inline constexpr int online_lanes = 8;
-inline int round_to_lanes(int n) { return (n + online_lanes - 1) / online_lanes * online_lanes; }
+/// Columns of a row with its padding: few, as in trees of arity two, take half a vector.
+inline constexpr int least_stride = 4;
+inline int round_to_lanes(int n) { return (n + 7) / 8 * 8; }
+inline int padded_columns(int n) { return n <= least_stride ? least_stride : round_to_lanes(n); }
 
 class OnlineBlock {
 public:
@@ -55,7 +57,7 @@ public:
 
     /// What a row takes with its place in the index, without room to grow.
     double bytes_of_row() const {
-        return static_cast<double>(static_cast<std::size_t>(round_to_lanes(n_classifiers())) * (has_sums_ ? 2 : 1) * sizeof(float) + 16);
+        return static_cast<double>(static_cast<std::size_t>(padded_columns(n_classifiers())) * (has_sums_ ? 2 : 1) * sizeof(float) + 16);
     }
 
     int theta() const {
@@ -144,7 +146,7 @@ public:
     /// Appends a column of zeros.
     int add_column(std::int32_t node) {
         if (n_columns() == stride_) {  // a quarter more, so that a very wide block is not copied for every eight children
-            resize(row_capacity_, round_to_lanes(stride_ + std::max(online_lanes, stride_ / 4)));
+            resize(row_capacity_, round_to_lanes(stride_ + std::max(1, stride_ / 4)));
         }
         child.push_back(node);
         return n_columns() - 1;
@@ -167,7 +169,7 @@ public:
         other.scale = scale;
         other.n_updates = n_updates;
         other.slots_ = slots_;
-        other.resize(n_rows_, online_lanes);
+        other.resize(n_rows_, least_stride);
         other.n_rows_ = n_rows_;
         other.child.push_back(node);
         for (std::uint32_t r = 0; r < n_rows_; ++r) {
@@ -184,7 +186,7 @@ public:
         const int at = theta();
         if (at < 0) return -1;
         const int last = n_columns() - 1;
-        if (last > 0 && round_to_lanes(last) == round_to_lanes(last + 1)) {  // nothing to gain by moving columns about
+        if (last > 0 && padded_columns(last) == padded_columns(last + 1)) {  // nothing to gain by moving columns about
             child[at] = vacant_column;
             return -1;
         }
@@ -200,7 +202,7 @@ public:
         }
         child[at] = child[last];
         child.pop_back();
-        if (stride_ > round_to_lanes(std::max(last, 1))) resize(row_capacity_, round_to_lanes(std::max(last, 1)));
+        if (stride_ > padded_columns(last)) resize(row_capacity_, padded_columns(last));
         return moved;
     }
 
@@ -257,7 +259,7 @@ private:
     }
 
     bool has_sums_;
-    int stride_ = online_lanes;
+    int stride_ = least_stride;
     std::uint32_t n_rows_ = 0, row_capacity_ = 0;
     std::unique_ptr<float, Free> rows_;
     std::vector<Slot> slots_;

@@ -2,25 +2,42 @@
 // Included by kernels.inl. Every column's arithmetic is its own, so that a column that sees the same examples gets the
 // same weights whatever its neighbours are, and a column that sees only negatives mirrors one that sees only positives.
 
-/// scores of `Groups` groups of 8 columns, from `first` on.
-template <int Groups>
+// Rows of up to four columns, as in trees of arity two or three, have vectors of their own, half as wide.
+using narrow = float __attribute__((vector_size(16)));
+constexpr int narrow_lanes = 4;
+
+template <class V>
+inline V load_as(const float* p) {
+    V v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return v;
+}
+template <class V>
+inline void store_as(float* p, V v) {
+    __builtin_memcpy(p, &v, sizeof v);
+}
+
+/// scores of `Groups` vectors of columns.
+template <class V, int Groups>
 inline void score_tile(const float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n, float* scores) {
-    vfloat sum[Groups];
-    for (int t = 0; t < Groups; ++t) sum[t] = vfloat{};
+    constexpr int width = sizeof(V) / sizeof(float);
+    V sum[Groups];
+    for (int t = 0; t < Groups; ++t) sum[t] = V{};
 #pragma GCC unroll 4
     for (int k = 0; k < n; ++k) {
         const float* w = rows + row[k] * row_size;
-        const vfloat x = splat(value[k]);
+        const V x = V{} + value[k];
 #pragma GCC unroll 8
-        for (int t = 0; t < Groups; ++t) sum[t] += x * load(w + t * lanes);
+        for (int t = 0; t < Groups; ++t) sum[t] += x * load_as<V>(w + t * width);
     }
-    for (int t = 0; t < Groups; ++t) store(scores + t * lanes, sum[t]);
+    for (int t = 0; t < Groups; ++t) store_as(scores + t * width, sum[t]);
 }
 
 void online_score(const float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n, int n_columns, float* scores) {
+    if (n_columns == narrow_lanes) return score_tile<narrow, 1>(rows, row_size, row, value, n, scores);
     int c = 0;
-    for (; c + 4 * lanes <= n_columns; c += 4 * lanes) score_tile<4>(rows + c, row_size, row, value, n, scores + c);
-    for (; c < n_columns; c += lanes) score_tile<1>(rows + c, row_size, row, value, n, scores + c);
+    for (; c + 4 * lanes <= n_columns; c += 4 * lanes) score_tile<vfloat, 4>(rows + c, row_size, row, value, n, scores + c);
+    for (; c < n_columns; c += lanes) score_tile<vfloat, 1>(rows + c, row_size, row, value, n, scores + c);
 }
 
 void online_gradient(const float* sign, float scale, float weight, int n_columns, float* scores) {
@@ -31,41 +48,61 @@ void online_gradient(const float* sign, float scale, float weight, int n_columns
 }
 
 /// 1 / (sqrt(sum) + decay * sum + eps), good to about three digits where the processor has a fast approximation: a step's size needs no more.
-inline vfloat adagrad_factor(vfloat sum, float eps, float decay) {
-    sum = maximum(sum, splat(1e-20f));
-#if RAMIFY_LANES == 8 && defined(__AVX512VL__)
-    const vfloat root = sum * (vfloat)_mm256_rsqrt14_ps((__m256)sum);
-    return (vfloat)_mm256_rcp14_ps((__m256)(root + decay * sum + eps));
-#elif RAMIFY_LANES == 8 && defined(__AVX2__)
-    const vfloat root = sum * (vfloat)_mm256_rsqrt_ps((__m256)sum);
-    return (vfloat)_mm256_rcp_ps((__m256)(root + decay * sum + eps));
+template <class V>
+inline V adagrad_factor(V sum, float eps, float decay) {
+    const V least = V{} + 1e-20f;
+    sum = sum > least ? sum : least;
+#if defined(__AVX512VL__)
+    if constexpr (sizeof(V) == 32)
+        return (V)_mm256_rcp14_ps((__m256)(sum * (V)_mm256_rsqrt14_ps((__m256)sum) + decay * sum + eps));
+    else
+        return (V)_mm_rcp14_ps((__m128)(sum * (V)_mm_rsqrt14_ps((__m128)sum) + decay * sum + eps));
+#elif defined(__AVX2__)
+    if constexpr (sizeof(V) == 32)
+        return (V)_mm256_rcp_ps((__m256)(sum * (V)_mm256_rsqrt_ps((__m256)sum) + decay * sum + eps));
+    else
+        return (V)_mm_rcp_ps((__m128)(sum * (V)_mm_rsqrt_ps((__m128)sum) + decay * sum + eps));
 #else
-    vfloat root;
-    for (int i = 0; i < lanes; ++i) root[i] = __builtin_sqrtf(sum[i]);
+    V root;
+    for (std::size_t i = 0; i < sizeof(V) / sizeof(float); ++i) root[i] = __builtin_sqrtf(sum[i]);
     return 1.0f / (root + decay * sum + eps);
 #endif
 }
 
-void online_adagrad(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n, int n_columns, const float* gradient,
-                    float rate, float eps, float decay) {
+template <class V>
+inline void adagrad_rows(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n, int n_columns, const float* gradient,
+                         float rate, float eps, float decay) {
     const std::size_t to_sums = row_size / 2;
     for (int k = 0; k < n; ++k) {
         float* w = rows + row[k] * row_size;
         float* sums = w + to_sums;
-        const vfloat x = splat(value[k]);
-        for (int c = 0; c < n_columns; c += lanes) {
-            const vfloat g = load(gradient + c) * x;
-            const vfloat sum = load(sums + c) + g * g;
-            store(sums + c, sum);
-            store(w + c, load(w + c) - (rate * g) * adagrad_factor(sum, eps, decay));
+        const V x = V{} + value[k];
+        for (int c = 0; c < n_columns; c += sizeof(V) / sizeof(float)) {
+            const V g = load_as<V>(gradient + c) * x;
+            const V sum = load_as<V>(sums + c) + g * g;
+            store_as(sums + c, sum);
+            store_as(w + c, load_as<V>(w + c) - (rate * g) * adagrad_factor(sum, eps, decay));
         }
     }
 }
 
-void online_descend(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n, int n_columns, const float* gradient, float rate) {
+void online_adagrad(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n, int n_columns, const float* gradient,
+                    float rate, float eps, float decay) {
+    const auto learn = n_columns == narrow_lanes ? adagrad_rows<narrow> : adagrad_rows<vfloat>;
+    learn(rows, row_size, row, value, n, n_columns, gradient, rate, eps, decay);
+}
+
+template <class V>
+inline void descend_rows(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n, int n_columns, const float* gradient,
+                         float rate) {
     for (int k = 0; k < n; ++k) {
         float* w = rows + row[k] * row_size;
-        const vfloat x = splat(value[k] * rate);
-        for (int c = 0; c < n_columns; c += lanes) store(w + c, load(w + c) - load(gradient + c) * x);
+        const V x = V{} + value[k] * rate;
+        for (int c = 0; c < n_columns; c += sizeof(V) / sizeof(float)) store_as(w + c, load_as<V>(w + c) - load_as<V>(gradient + c) * x);
     }
+}
+
+void online_descend(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n, int n_columns, const float* gradient, float rate) {
+    const auto learn = n_columns == narrow_lanes ? descend_rows<narrow> : descend_rows<vfloat>;
+    learn(rows, row_size, row, value, n, n_columns, gradient, rate);
 }

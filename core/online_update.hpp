@@ -59,13 +59,13 @@ public:
     /// One step for all columns of a block, towards s.sign.
     void update(OnlineBlock& block, std::span<const Entry> x, const std::vector<std::uint32_t>& rows, float weight, OnlineScratch& s) const {
         const OnlineKernels& k = kernels().online;
-        const int n = static_cast<int>(x.size()), n_columns = static_cast<int>(s.sign.size());
-        s.score.resize(n_columns);
+        const int n = static_cast<int>(x.size()), n_columns = padded_columns(block.n_columns());
+        s.score.resize(s.sign.size());
         s.value.resize(x.size());
         for (int i = 0; i < n; ++i) s.value[i] = x[i].value;
         float* score = s.score.data();
         k.score(block.rows(), block.row_size(), rows.data(), s.value.data(), n, n_columns, score);
-        k.gradient(s.sign.data(), block.scale, weight, n_columns, score);
+        k.gradient(s.sign.data(), block.scale, weight, static_cast<int>(s.sign.size()), score);
         if (settings_.rule == UpdateRule::adagrad) {
             k.adagrad(block.rows(), block.row_size(), rows.data(), s.value.data(), n, n_columns, score, settings_.learning_rate, settings_.eps, settings_.decay);
         } else {
@@ -92,8 +92,8 @@ public:
 
 private:
     static void score(const OnlineBlock& block, std::span<const Entry> x, OnlineScratch& s) {
-        const int n_columns = round_to_lanes(block.n_columns());
-        s.score.resize(n_columns);
+        const int n_columns = padded_columns(block.n_columns());
+        s.score.resize(round_to_lanes(n_columns));
         std::vector<std::uint32_t>& rows = s.row[0];
         rows.resize(x.size());
         s.value.resize(x.size());

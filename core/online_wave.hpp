@@ -281,7 +281,7 @@ private:
     void learn_gate(Worker& w) {
         OnlineBlock& block = *tree_.gate();
         OnlineScratch& s = w.learning;
-        s.sign.assign(online_lanes, 0.0f);
+        s.sign.assign(round_to_lanes(1), 0.0f);
         for (; gate_begin_ < buffer_->size(); ++gate_begin_) {
             const std::size_t e = gate_begin_;
             s.sign[0] = buffer_->labels_of(e).empty() ? -1.0f : 1.0f;
