@@ -23,7 +23,9 @@ inline void softmax(std::span<float> scores) {
     for (float s : scores) largest = std::max(largest, s);
     float total = 0;
     for (float& s : scores) total += s = std::exp(s - largest);
-    for (float& s : scores) s /= total;
+    // Scores without a sense, as a damaged model has them, tell nothing.
+    const bool is_sound = total >= 1.0f;
+    for (float& s : scores) s = is_sound ? s / total : 1.0f / static_cast<float>(scores.size());
 }
 
 class SiblingDecisions {

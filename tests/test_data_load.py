@@ -66,7 +66,7 @@ def test_the_format_can_be_given(tmp_path):
     with pytest.raises(DataError, match="the header holds '1:1'"):
         load_data(path, "xmc")
     assert load_data(path, "libsvm", zero_based=True, n_features=7, n_labels=3).X.shape == (1, 7)
-    with pytest.raises(ValueError, match="format must be one of xmc, libsvm, jsonl, npz, got 'csv'"):
+    with pytest.raises(ValueError, match="format must be one of xmc, libsvm, jsonl, fasttext, npz, got 'csv'"):
         load_data(path, "csv")
 
 

@@ -76,7 +76,7 @@ def _load(path: Path, format: Any, model: Path | None, threads: int) -> Any:
     kind = find_format(path) if format is None else format.value
     if model is None:
         return load_data(path, kind, n_jobs=threads)
-    if kind != "jsonl":
+    if kind not in ("jsonl", "fasttext"):
         raise DataError("only texts are vectorised by a model", path, hint="leave --model out")
     from ramify.cli.labelled import check_fits
     from ramify.cli.models import load_model

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from ramify.cli import output
 from ramify.cli.options import DataFormat
-from ramify.data import DataError, load_data, load_jsonl, read_names
+from ramify.data import DataError, load_data, load_fasttext, load_jsonl, read_names
 from ramify.data.files import iter_lines
 from ramify.data.load import find_format
 
@@ -59,8 +59,8 @@ def read_labelled(
 ) -> LabelledRows:
     """Read a data file; the widths and the first number of features are for libsvm, whose files do not tell them."""
     kind = find_format(path) if format is None else format.value
-    if kind == "jsonl":
-        texts, labels = load_jsonl(path)
+    if kind in ("jsonl", "fasttext"):
+        texts, labels = load_jsonl(path) if kind == "jsonl" else load_fasttext(path)
         if not texts:
             raise DataError("the file has no rows", path, hint="check how it was written")
         return LabelledRows(path, texts, labels, format=kind)

@@ -16,6 +16,7 @@ class DataFormat(str, Enum):
     xmc = "xmc"
     libsvm = "libsvm"
     jsonl = "jsonl"
+    fasttext = "fasttext"
     npz = "npz"
 
 
@@ -25,11 +26,12 @@ class RowFormat(str, Enum):
     xmc = "xmc"
     libsvm = "libsvm"
     jsonl = "jsonl"
+    fasttext = "fasttext"
     npz = "npz"
     text = "text"
 
 
-DATA_HELP = "XMC text, libsvm, JSONL with text and labels, or npz; gzip or not."
+DATA_HELP = "XMC text, libsvm, JSONL with text and labels, fastText's __label__ lines, or npz; gzip or not."
 
 DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=DATA_HELP, show_default=False)]
 ModelDirectory = Annotated[

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from ramify.cli.labelled import check_fits, read_for
 from ramify.cli.options import DataFormat, RowFormat
-from ramify.data import DataError, iter_jsonl
+from ramify.data import DataError, iter_fasttext, iter_jsonl
 from ramify.data.files import check_is_text, iter_lines, read_start
 from ramify.data.load import find_format
 from ramify.data.streaming import iter_xmc
@@ -66,10 +66,10 @@ def check_takes_text(model: Any, source: str) -> None:
 
 def _from_file(model: Any, path: Path, format: RowFormat | None, threads: int) -> Iterator[Chunk]:
     kind = _kind_of(model, path) if format is None else format.value
-    if kind in ("text", "jsonl"):
+    if kind in ("text", "jsonl", "fasttext"):
         check_is_text(read_start(path, 4096), path)
         check_fits(model, [], path)
-        lines = (text for _, text in iter_lines(path)) if kind == "text" else _texts(path)
+        lines = (text for _, text in iter_lines(path)) if kind == "text" else _texts(path, kind)
         return (Chunk(texts, texts) for texts in _in_chunks(lines))
     if kind == "xmc":
         return _from_xmc(model, path, threads)
@@ -84,8 +84,9 @@ def _kind_of(model: Any, path: Path) -> str:
     return kind
 
 
-def _texts(path: Path) -> Iterator[str]:
-    return (record.text for record in iter_jsonl(path, labels_required=False))
+def _texts(path: Path, kind: str) -> Iterator[str]:
+    records = iter_jsonl(path, labels_required=False) if kind == "jsonl" else iter_fasttext(path)
+    return (record.text for record in records)
 
 
 def _in_chunks(texts: Iterable[str]) -> Iterator[list[str]]:

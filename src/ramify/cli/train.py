@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ramify.cli import online, output
+from ramify.cli import online, output, softmax
 from ramify.cli.online import Learner, Policy
 from ramify.cli.options import (
     AsJson,
@@ -29,6 +29,7 @@ EXAMPLES = examples(
     "ramify train train.txt --model model --n-trees 3 --max-leaf 100 --threads 2",
     "ramify train train.txt --model model --tree interpolated --tree-option lam=0.5",
     "ramify train train.txt --model model --online --passes 3",
+    "ramify train notes.jsonl --model notes-model --classifier tree-softmax --ngrams 2 --storage int8",
 )
 
 # What an online learner has no use for, and what only it has.
@@ -50,12 +51,13 @@ def train(
     context: typer.Context,
     data: DataFile,
     model: Annotated[Path, typer.Option("--model", "-m", metavar="DIR", help="Where to save.", show_default=False)],
+    classifier: softmax.KindOption = softmax.Kind.plt,
     tree: Annotated[
         str,
         typer.Option(
             help="kmeans, interpolated, random, complete, huffman, fano, one_level, or a file that "
             "`ramify tree --out` wrote. "
-            "With --online: the tree to begin with, none if it is not given."
+            "With --online: the tree to begin with, none if it is not given; of tree-softmax: huffman."
         ),
     ] = "kmeans",
     tree_option: TreeOptions = None,
@@ -99,6 +101,10 @@ def train(
     decay: online.Decay = None,
     l2: online.L2 = None,
     memory_budget: online.MemoryBudget = None,
+    dim: softmax.Dim = None,
+    epochs: softmax.Epochs = None,
+    storage: softmax.StorageOption = softmax.Storage.float32,
+    hogwild: softmax.Hogwild = False,
     seed: online.Seed = 0,
     threads: Threads = None,
     json: AsJson = False,
@@ -114,11 +120,32 @@ def train(
 
     check_target(model)
     given = online.given_on_command_line(context)
-    online.refuse_options(given, BATCH_ONLY if is_online else ONLINE_ONLY, is_online)
-    classifier: Any
-    if is_online:
+    is_softmax = classifier is softmax.Kind.tree_softmax
+    softmax.refuse_options(given, is_softmax=is_softmax, is_online=is_online)
+    online.refuse_options(
+        given - {"learning_rate"} if is_softmax else given, BATCH_ONLY if is_online else ONLINE_ONLY, is_online
+    )
+    trained: Any
+    if is_softmax:
+        trained = softmax.tree_softmax(
+            given,
+            tree=_tree(tree),
+            arity=arity,
+            max_leaf=max_leaf,
+            tree_options=parse_tree_options(tree_option),
+            dim=dim,
+            epochs=epochs,
+            learning_rate=learning_rate,
+            storage=storage,
+            hogwild=hogwild,
+            word_ngrams=ngrams,
+            vectorizer=_given_vectorizer(vectorizer, ngrams) if "vectorizer" in given else None,
+            n_jobs=n_jobs(threads),
+            random_state=seed,
+        )
+    elif is_online:
         by_default = Vectorizer.hashing if "vectorizer" not in given else vectorizer
-        classifier = OnlinePLTClassifier(
+        trained = OnlinePLTClassifier(
             tree=_tree(tree) if "tree" in given else None,
             passes=passes,
             shuffle=shuffle,
@@ -128,7 +155,7 @@ def train(
             **online.settings(context),
         )
     else:
-        classifier = PLTClassifier(
+        trained = PLTClassifier(
             tree=_tree(tree),
             arity=arity,
             max_leaf=max_leaf,
@@ -142,7 +169,7 @@ def train(
             n_jobs=n_jobs(threads),
             random_state=seed,
         )
-    classifier._check_parameters()  # before a large file is read
+    trained._check_parameters()  # before a large file is read
     if test is not None:
         find_format(test)  # refuses a file that is not there
     with progress.shown(output.is_watched()) as phases:
@@ -150,19 +177,19 @@ def train(
             rows = read_labelled(data, format, threads=n_jobs(threads))
         names = read_names_for(rows, label_names, feature_names)
         start = time.perf_counter()
-        classifier.fit(rows.X, rows.classes() if multiclass else rows.Y)
+        trained.fit(rows.X, rows.classes() if multiclass else rows.Y)
         took = time.perf_counter() - start
-        names.give_to(classifier)
+        names.give_to(trained)
         if is_online:
-            classifier.source_format_ = _source_format(rows)
+            trained.source_format_ = _source_format(rows)
         with progress.phase("saving"):
-            save_without_machine(classifier, model)
+            save_without_machine(trained, model)
         report: dict[str, Any] | None = None
         if test is not None:
             with progress.phase(f"evaluating on {test.name}"):
-                held_out = read_for(classifier, test, format)
-                report = evaluate_model(classifier, held_out, ks=[1, 3, 5])
-    facts = training_facts(classifier, rows.n_rows, took, phases.seconds.get("building the tree", 0.0), model)
+                held_out = read_for(trained, test, format)
+                report = evaluate_model(trained, held_out, ks=[1, 3, 5])
+    facts = training_facts(trained, rows.n_rows, took, phases.seconds.get("building the tree", 0.0), model)
     if json:
         output.print_json(facts | ({} if report is None else {"test": report}))
         return
@@ -233,6 +260,13 @@ def _online_vectorizer(kind: Vectorizer, ngrams: int) -> Any:
     if kind is Vectorizer.hashing:
         return online.stream_vectorizer(ngrams)
     return default_vectorizer().set_params(ngram_range=(1, ngrams))
+
+
+def _given_vectorizer(kind: Vectorizer, ngrams: int) -> Any:
+    """The same for a classifier whose own default is another."""
+    from ramify.data.text import default_vectorizer
+
+    return _vectorizer(kind, ngrams) or default_vectorizer()
 
 
 def _vectorizer(kind: Vectorizer, ngrams: int) -> Any:

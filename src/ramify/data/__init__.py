@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from ramify.data.dataset import Dataset
 from ramify.data.errors import DataError
+from ramify.data.fasttext import iter_fasttext, load_fasttext
 from ramify.data.files import read_names
 from ramify.data.jsonl import iter_jsonl, load_jsonl
 from ramify.data.load import load_data
@@ -17,8 +18,10 @@ __all__ = [
     "DataError",
     "Dataset",
     "WordNgramVectorizer",
+    "iter_fasttext",
     "iter_jsonl",
     "load_data",
+    "load_fasttext",
     "load_jsonl",
     "load_libsvm",
     "load_npz",

@@ -13,12 +13,13 @@ from scipy.sparse import csr_array
 
 from ramify.data.dataset import Dataset
 from ramify.data.errors import DataError
+from ramify.data.fasttext import PREFIX, load_fasttext
 from ramify.data.files import ZIP_MAGIC, PathLike, check_is_text, read_names, read_start
 from ramify.data.jsonl import load_jsonl
 from ramify.data.npz import load_npz
 from ramify.data.xmc import load_libsvm, load_xmc
 
-Format: TypeAlias = Literal["xmc", "libsvm", "jsonl", "npz"]
+Format: TypeAlias = Literal["xmc", "libsvm", "jsonl", "fasttext", "npz"]
 BY_SUFFIX: dict[str, Format] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -44,10 +45,10 @@ def load_data(
     n_labels: int | None = None,
     n_jobs: int | None = None,
 ) -> Dataset:
-    """Read a data file: XMC text, libsvm, JSONL or npz, gzip or not; `format` overrides what name and content say.
+    """Read a data file: XMC text, libsvm, JSONL, fastText's format or npz, gzip or not; name and content tell which.
 
-    Names are lists, or files with a name per line. Texts (JSONL) go through `vectorizer`, which is fitted if it is not
-    yet; by default `ramify.data.text.default_vectorizer()`. Their labels become columns in order of first appearance,
+    `format` overrides what they say. Names are lists, or files with a name per line. Texts (JSONL, fastText) go
+    through `vectorizer`, which is fitted if it is not yet; by default `ramify.data.text.default_vectorizer()`. Their labels become columns in order of first appearance,
     behind those of `label_names`. A test set is read as its training set:
     `load_data("test.jsonl", vectorizer=train.vectorizer, label_names=train.label_names)`.
     `zero_based`, `n_features` and `n_labels` are for libsvm.
@@ -57,10 +58,10 @@ def load_data(
     elif format not in get_args(Format):
         raise ValueError(f"format must be one of {', '.join(get_args(Format))}, got {format!r}")
     labels, features = _names(label_names), _names(feature_names)
-    if format == "jsonl":
+    if format in ("jsonl", "fasttext"):
         if features is not None:
             raise ValueError("feature_names come from the vectorizer when the data are texts")
-        return _load_texts(path, labels, vectorizer)
+        return _load_texts(path, format, labels, vectorizer)
     if format == "npz":
         data = load_npz(path)
     elif format == "libsvm":
@@ -86,6 +87,8 @@ def find_format(path: PathLike) -> Format:
     if start.startswith(ZIP_MAGIC):
         return "npz"
     check_is_text(start, path)
+    if start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(PREFIX.encode()):
+        return "fasttext"
     return format_of_text(start)
 
 
@@ -120,11 +123,11 @@ def indicator_of(labels: Iterable[Iterable[str]], label_names: Sequence[str] = (
     return csr_array(arrays, shape=(len(indptr) - 1, len(columns))), list(columns)
 
 
-def _load_texts(path: PathLike, label_names: list[str] | None, vectorizer: Any) -> Dataset:
+def _load_texts(path: PathLike, format: Format, label_names: list[str] | None, vectorizer: Any) -> Dataset:
     # Only here: scikit-learn's text module takes a while to import, and numeric files do not need it.
     from ramify.data.text import default_vectorizer, fit_vectorize, is_fitted, vectorize
 
-    texts, labels = load_jsonl(path)
+    texts, labels = load_jsonl(path) if format == "jsonl" else load_fasttext(path)
     if not texts:
         raise DataError("the file has no rows", path, hint="check how it was written")
     Y, names = indicator_of(labels, label_names or ())

@@ -42,9 +42,9 @@ def pieces(X: Any, Y: Any, multiclass: bool) -> Iterator[tuple[Any, Any]]:
 
 def _from_file(path: str | os.PathLike[str], multiclass: bool) -> Iterator[tuple[Any, Any]]:
     kind = find_format(path)
-    if kind == "npz":
+    if kind in ("npz", "fasttext"):
         raise ValueError(f"{os.fspath(path)} is no stream of rows: read it with load_data, and give X and Y")
-    format: LineFormat = kind
+    format: LineFormat = kind  # type: ignore[assignment]
     for batch in iter_batches(path, format, _FILE_ROWS_AT_ONCE, one_label=multiclass):
         yield batch.X, [labels[0] for labels in batch.labels] if multiclass else batch.labels
 

@@ -1,0 +1,52 @@
+"""Labelled texts in fastText's format: words that begin with `__label__` are a line's labels, the others its text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ramify.data.errors import DataError
+from ramify.data.files import PathLike, check_is_text, iter_lines, read_start
+from ramify.data.jsonl import LabelledText
+
+PREFIX = "__label__"
+_EXAMPLE = "a line looks like __label__R07.9 acute chest pain"
+
+
+def iter_fasttext(path: PathLike) -> Iterator[LabelledText]:
+    """Read a file of labelled texts, gzip or not, row by row; memory does not grow with the file.
+
+    Labels come without the prefix and may stand anywhere in the line; a line without any has none. Blank lines are
+    skipped. Raises DataError with the line's number.
+    """
+    check_is_text(read_start(path, 4096), path)
+    for number, line in iter_lines(path):
+        if not line.strip():
+            continue
+        labels, words = [], []
+        for word in line.split():
+            if word.startswith(PREFIX):
+                labels.append(word.removeprefix(PREFIX))
+            else:
+                words.append(word)
+        if "" in labels:
+            column = line.index(PREFIX) + 1 if len(labels) == 1 else None
+            raise DataError(f"a label has no name after {PREFIX}", path, number, column, _EXAMPLE)
+        yield LabelledText(" ".join(words), labels)
+
+
+def load_fasttext(path: PathLike) -> tuple[list[str], list[list[str]]]:
+    """All texts of a file in fastText's format, and the labels of each.
+
+    >>> import tempfile, os
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "notes.txt")
+    ...     _ = open(path, "w").write("__label__R07.9 __label__pain acute chest pain")
+    ...     load_fasttext(path)
+    (['acute chest pain'], [['R07.9', 'pain']])
+    """
+    texts: list[str] = []
+    labels: list[list[str]] = []
+    for record in iter_fasttext(path):
+        texts.append(record.text)
+        labels.append(record.labels)
+    return texts, labels
