@@ -172,10 +172,8 @@ def test_answers_are_those_of_the_twin_however_they_are_asked(name, is_plt):
     X, Y = random_data(8, is_plt=is_plt)
     model = build(train(X, Y, tree, is_plt=is_plt), tree, is_plt=is_plt)
     twin = twin_of(X, Y, tree, is_plt=is_plt)
-    expected = np.array(
-        [twin.label_probability(twin.bag(*row_of(X, i)), label) for label in range(N_LABELS + 1)]
-        for i in range(X.shape[0])
-    )
+    bags = [twin.bag(*row_of(X, i)) for i in range(X.shape[0])]
+    expected = np.array([[twin.label_probability(bag, label) for label in range(N_LABELS + 1)] for bag in bags])
     if not is_plt:
         np.testing.assert_allclose(expected.sum(axis=1), 1)
     named = model.named(*csr_parts(X), np.arange(N_LABELS + 1, dtype=np.int32), 2)

@@ -48,9 +48,9 @@ def load_data(
     """Read a data file: XMC text, libsvm, JSONL, fastText's format or npz, gzip or not; name and content tell which.
 
     `format` overrides what they say. Names are lists, or files with a name per line. Texts (JSONL, fastText) go
-    through `vectorizer`, which is fitted if it is not yet; by default `ramify.data.text.default_vectorizer()`. Their labels become columns in order of first appearance,
-    behind those of `label_names`. A test set is read as its training set:
-    `load_data("test.jsonl", vectorizer=train.vectorizer, label_names=train.label_names)`.
+    through `vectorizer`, which is fitted if it is not yet; by default `ramify.data.text.default_vectorizer()`. Their
+    labels become columns in order of first appearance, behind those of `label_names`. A test set is read as its
+    training set: `load_data("test.jsonl", vectorizer=train.vectorizer, label_names=train.label_names)`.
     `zero_based`, `n_features` and `n_labels` are for libsvm.
     """
     if format is None:
