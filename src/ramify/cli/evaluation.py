@@ -36,6 +36,8 @@ def evaluate_model(
         "unknown_labels": n_unknown,
         **metrics.evaluate(truth, P, ks=ks, propensity=propensity),
     }
+    if hasattr(model, "filter_"):
+        report["filter_recall"] = metrics.filter_recall(truth, as_wide_as(model.candidates(data.X), truth.shape[1]))
     is_tuned = hasattr(model, "thresholds_")
     decided = as_wide_as(model.predict(data.X), P.shape[1]) if is_tuned else _more_likely_than_not(P)
     report["decided"] = "with tuned thresholds" if is_tuned else "at p >= 0.5"
@@ -68,5 +70,7 @@ def print_report(report: dict[str, Any], title: str | None = None) -> None:
         f"{report['decided']}: micro F {100 * report['micro_f1']:.2f}, macro F {100 * report['macro_f1_empty_1']:.2f} "
         f"(labels neither true nor predicted count 1) or {100 * report['macro_f1_empty_0']:.2f} (count 0)"
     )
+    if "filter_recall" in report:
+        print(f"recall of the candidates {100 * report['filter_recall']:.2f}")
     if report["unknown_labels"]:
         print(f"{output.count(report['unknown_labels'], 'label')} unknown to the model: counted as never found")

@@ -13,6 +13,8 @@ class Kind(str, Enum):
 
     plt = "plt"
     tree_softmax = "tree-softmax"
+    fastxml = "fastxml"
+    spectral = "spectral"
 
 
 class Storage(str, Enum):
@@ -21,7 +23,12 @@ class Storage(str, Enum):
 
 
 KindOption = Annotated[
-    Kind, typer.Option("--classifier", help="plt: linear label tree; tree-softmax: embeddings, as in fastText.")
+    Kind,
+    typer.Option(
+        "--classifier",
+        help="plt: linear label tree; tree-softmax: embeddings, as in fastText; fastxml: trees over rows; "
+        "spectral: candidates by a tree, then decided.",
+    ),
 ]
 Dim = Annotated[int | None, typer.Option("--dim", help="tree-softmax: numbers in an embedding.")]
 Epochs = Annotated[int | None, typer.Option("--epochs", help="tree-softmax: times the rows are gone over.")]

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ramify.cli import online, output, softmax
+from ramify.cli import classifiers, online, output, softmax
 from ramify.cli.online import Learner, Policy
 from ramify.cli.options import (
     AsJson,
@@ -30,6 +30,7 @@ EXAMPLES = examples(
     "ramify train train.txt --model model --tree interpolated --tree-option lam=0.5",
     "ramify train train.txt --model model --online --passes 3",
     "ramify train notes.jsonl --model notes-model --classifier tree-softmax --ngrams 2 --storage int8",
+    "ramify train train.txt --model model --classifier spectral --set n_candidates=50 --set depth=auto",
 )
 
 # What an online learner has no use for, and what only it has.
@@ -52,6 +53,7 @@ def train(
     data: DataFile,
     model: Annotated[Path, typer.Option("--model", "-m", metavar="DIR", help="Where to save.", show_default=False)],
     classifier: softmax.KindOption = softmax.Kind.plt,
+    parameter: classifiers.Parameters = None,
     tree: Annotated[
         str,
         typer.Option(
@@ -126,7 +128,25 @@ def train(
         given - {"learning_rate"} if is_softmax else given, BATCH_ONLY if is_online else ONLINE_ONLY, is_online
     )
     trained: Any
-    if is_softmax:
+    if classifier in classifiers.HOMES:
+        unfit = {"tree", "is_online", *BATCH_ONLY, *ONLINE_ONLY} & given
+        if unfit:
+            flag = min(unfit).replace("is_", "").replace("_", "-")
+            raise ValueError(
+                f"--{flag} is not for --classifier {classifier.value}: its parameters are given with --set"
+            )
+        trained = classifiers.new_classifier(
+            classifier,
+            parameter,
+            vectorizer=_vectorizer(vectorizer, ngrams),
+            n_jobs=n_jobs(threads),
+            random_state=seed,
+        )
+    elif parameter:
+        raise ValueError(
+            f"--set is not for --classifier {classifier.value}, whose parameters have options of their own"
+        )
+    elif is_softmax:
         trained = softmax.tree_softmax(
             given,
             tree=_tree(tree),
@@ -203,6 +223,16 @@ def train(
 def training_facts(classifier: Any, n_rows: int, took: float, tree_took: float, path: Path) -> dict[str, Any]:
     from ramify.cli.models import trees_of
 
+    if not hasattr(classifier, "tree_"):
+        return {
+            "rows": n_rows,
+            "features": classifier.n_features_in_,
+            "labels": classifier.n_labels_,
+            "seconds": round(took, 3),
+            **classifiers.filter_facts(classifier),
+            "model": str(path),
+            "bytes": output.directory_size(path),
+        }
     trees = trees_of(classifier)
     fitted = [name for name in ("C", "positive_weight") if hasattr(classifier, f"{name}_")]
     return {
@@ -221,6 +251,13 @@ def training_facts(classifier: Any, n_rows: int, took: float, tree_took: float, 
 
 
 def in_words(facts: dict[str, Any]) -> str:
+    if "trees" not in facts:
+        trained = (
+            f"Trained {output.count(facts['rows'], 'row')} x {output.count(facts['labels'], 'label')} "
+            f"in {output.seconds(facts['seconds'])}. "
+            f"Saved to {facts['model']}/ ({output.size_in_words(facts['bytes'])})."
+        )
+        return f"{trained}\n{classifiers.filter_words(facts)}" if "leaves" in facts else trained
     trees = "tree" if facts["trees"] == 1 else f"{facts['trees']} trees"
     built = f"{trees} {output.seconds(facts['tree_seconds'])}, " if facts["tree_seconds"] else ""
     return (

@@ -16,6 +16,7 @@ EXAMPLES = examples(
     "ramify tree --model model --depth 3 --children 4",
     "ramify tree --model model --cost",
     "ramify tree --model model --out tree.txt --plot tree.png",
+    "ramify tree --model spectral-model --depth 4 --top 10",
 )
 
 
@@ -29,12 +30,27 @@ def tree(
     ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw its shape as PNG or SVG.")] = None,
     cost: Annotated[bool, typer.Option("--cost", help="Which labels are cheap to find and which are dear.")] = False,
+    top: Annotated[
+        int | None, typer.Option(min=1, help="Candidate trees: so many of each node's most frequent labels.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
-    """Show the label tree of a model."""
+    """Show the label tree of a model, or of a spectral one its candidate tree."""
     from ramify.cli.models import LabelTitles, load_model, trees_of
 
     loaded = load_model(model)
+    if hasattr(loaded, "filter_"):
+        from ramify.cli.candidate_nodes import node_lines, print_nodes
+
+        if out is not None or plot is not None:
+            raise ValueError("--out and --plot are for label trees; the leaves of this model hold candidates")
+        if json:
+            output.print_json(node_lines(loaded, depth=depth, top=top or 10))
+        else:
+            print_nodes(loaded, depth=depth, top=top or 10)
+        return
+    if top is not None:
+        raise ValueError("--top is for the candidate trees of spectral models: leave it out")
     trees = trees_of(loaded)
     if number > len(trees):
         raise ValueError(f"--tree {number}: the model has {output.count(len(trees), 'tree')}")

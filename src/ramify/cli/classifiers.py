@@ -1,0 +1,71 @@
+"""Classifiers other than label trees, by a short name, with their parameters as NAME=VALUE."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+
+from ramify.cli.softmax import Kind
+
+
+HOMES = {
+    Kind.fastxml: ("ramify.models.fastxml", "FastXMLClassifier"),
+    Kind.spectral: ("ramify.models.spectral", "SpectralTreeClassifier"),
+}
+
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="A parameter of --classifier, such as n_candidates=50; may be given often."
+    ),
+]
+
+
+def new_classifier(kind: Kind, given: list[str] | None, **shared: Any) -> Any:
+    """A classifier by its short name; parameters that it does not have are refused by name."""
+    home, name = HOMES[kind]
+    known = getattr(import_module(home), name)
+    parameters = parse_parameters(given)
+    allowed = sorted(set(known._get_param_names()) - set(shared) - {"verbose", "base"})
+    for parameter in parameters:
+        if parameter not in allowed:
+            raise ValueError(f"--set {parameter}: a {name} has no such parameter; it has {', '.join(allowed)}")
+    return known(**shared, **parameters)
+
+
+def parse_parameters(given: list[str] | None) -> dict[str, Any]:
+    """
+    >>> parse_parameters(["depth=auto", "n_candidates=50", "leaf_bias=false"])
+    {'depth': 'auto', 'n_candidates': 50, 'leaf_bias': False}
+    """
+    found: dict[str, Any] = {}
+    for text in given or []:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise ValueError(f"--set takes NAME=VALUE, such as n_candidates=50; got {text!r}")
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found
+
+
+def filter_facts(classifier: Any) -> dict[str, Any]:
+    """What training told about the filter of candidates; nothing for models without one."""
+    return dict(getattr(classifier, "training_report_", {}))
+
+
+def filter_words(facts: dict[str, Any]) -> str:
+    """The training report of a filter in a line or two."""
+    lines = [
+        f"{facts['leaves']:,} leaves at depth {facts['mean_depth']:.1f} on average, "
+        f"{facts['mean_candidates']:.1f} candidates a row: recall {100 * facts['training_recall']:.2f} % "
+        f"of the training labels (the most frequent labels: {100 * facts['frequency_recall']:.2f} %)"
+    ]
+    if "held_out_recall_by_depth" in facts:
+        recalls = ", ".join(f"{depth}: {100 * r:.2f}" for depth, r in enumerate(facts["held_out_recall_by_depth"]))
+        lines.append(f"depth {facts['depth']} chosen by held-out recall, percent by depth: {recalls}")
+    return "\n".join(lines)
