@@ -10,7 +10,6 @@ import typer
 
 from ramify.cli.softmax import Kind
 
-
 HOMES = {
     Kind.fastxml: ("ramify.models.fastxml", "FastXMLClassifier"),
     Kind.spectral: ("ramify.models.spectral", "SpectralTreeClassifier"),
