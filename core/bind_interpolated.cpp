@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "block_arrays.hpp"
+#include "collapse_levels.hpp"
 #include "greedy_frequency.hpp"
 #include "interpolated_split.hpp"
 
@@ -104,6 +106,20 @@ auto bound_greedy(const Longs& row_start, const Ints& labels_of_rows, const Long
     return to_numpy(std::move(found));
 }
 
+auto bound_collapse(const Ints& parent, const Ints& first_child, const Ints& n_children, const Ints& label, std::int64_t n_labels, const Doubles& mass,
+                    int arity) {
+    const TreeView tree = tree_view(parent, first_child, n_children, label, n_labels);
+    if (mass.size() != tree.parent.size()) throw nb::value_error("a mass for each node is needed");
+    if (arity < 2) throw nb::value_error("arity must be at least 2");
+    check_weights(view(mass), "mass");
+    std::vector<std::uint8_t> stays;
+    {
+        nb::gil_scoped_release released;
+        stays = LevelCollapse(view(first_child), view(n_children), view(mass), arity).solve();
+    }
+    return to_numpy(std::move(stays));
+}
+
 }  // namespace
 
 void bind_interpolated(nb::module_& m) {
@@ -113,6 +129,8 @@ void bind_interpolated(nb::module_& m) {
     m.def("alternating_maximisation", &bound_alternate, "start"_a, "column"_a, "value"_a, "n_features"_a, "weight"_a, nb::kw_only(), "similarity"_a,
           "frequency"_a, "eps"_a, "max_iterations"_a, "seed"_a, "rounds"_a,
           "All labels as one part: what share of each goes left, and the objective after each iteration.");
+    m.def("collapse_levels", &bound_collapse, "parent"_a, "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a, "mass"_a, "arity"_a,
+          "Which nodes stay when inner nodes are taken out so that as little mass as possible passes inner nodes.");
     m.def("greedy_frequency", &bound_greedy, "row_start"_a, "labels_of_rows"_a, "column_start"_a, "rows_of_labels"_a, "weight"_a,
           "The mass of the contexts that each label is the first to cover, the heaviest label first.");
 }

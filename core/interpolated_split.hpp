@@ -269,7 +269,7 @@ inline std::vector<std::int64_t> split_by_objective(const SparseRows& vectors, s
     std::vector<std::int64_t> cuts(parts.size());
     auto split = [&](std::size_t i, ObjectiveSplitter& splitter, int threads) {
         const auto [start, stop] = parts[i];
-        const std::uint64_t seed = mix(mix(settings.seed + static_cast<std::uint64_t>(start)) + static_cast<std::uint64_t>(stop));
+        const std::uint64_t seed = stirred(stirred(settings.seed + static_cast<std::uint64_t>(start)) + static_cast<std::uint64_t>(stop));
         const auto size = static_cast<std::size_t>(stop - start);
         cuts[i] = start + static_cast<std::int64_t>(splitter.split(labels.subspan(start, size), weight.subspan(start, size), seed, threads));
     };

@@ -181,7 +181,7 @@ inline void split_parts(const SparseRows& vectors, std::size_t n_features, std::
     std::vector<PartSplitter> splitters(by_part ? std::max(n_threads, 1) : 1, PartSplitter(vectors, n_features, settings));
     parallel_for(parts.size(), by_part ? n_threads : 1, [&](std::size_t task, int worker) {
         const auto [start, cut, stop] = parts[task];
-        const std::uint64_t seed = mix(mix(settings.seed + static_cast<std::uint64_t>(start)) + static_cast<std::uint64_t>(stop));
+        const std::uint64_t seed = stirred(stirred(settings.seed + static_cast<std::uint64_t>(start)) + static_cast<std::uint64_t>(stop));
         splitters[worker].split(labels.subspan(start, stop - start), cut - start, seed, by_part ? 1 : n_threads);
     });
 }

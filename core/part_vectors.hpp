@@ -122,8 +122,8 @@ void run_tasks(std::size_t n_tasks, int n_threads, Work&& work) {
     for (std::size_t task = 0; task < n_tasks; ++task) work(task, 0);
 }
 
-/// Mixes a part's place into the seed: a part is split alike whoever splits it, and whenever.
-inline std::uint64_t mix(std::uint64_t x) {
+/// Stirs a part's place into the seed: a part is split alike whoever splits it, and whenever.
+inline std::uint64_t stirred(std::uint64_t x) {
     x += 0x9e3779b97f4a7c15u;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -335,10 +337,45 @@ def test_collapsing_keeps_the_subtrees_that_remain_and_the_arity(seed, arity, n_
     assert collapse_levels(collapsed, 2, mass) == collapsed
 
 
+def every_collapse(nested, arity):
+    """All trees that taking inner nodes out can lead to, by enumeration: lists of places for the parent's block."""
+    if not isinstance(nested, list):
+        return [[nested]]
+    ways = []
+    for combination in itertools.product(*(every_collapse(child, arity) for child in nested)):
+        places = [place for child in combination for place in child]
+        if len(places) <= arity:
+            ways.append(places)  # the node goes
+            ways.append([places])  # it stays
+    return ways
+
+
+@given(st.integers(0, 10**6), st.integers(2, 7), st.integers(2, 5))
+@settings(max_examples=60)
+def test_no_way_to_take_nodes_out_has_a_smaller_expected_depth(seed, n_labels, arity):
+    rng = np.random.default_rng(seed)
+    parts = list(range(n_labels))
+    while len(parts) > 1:  # a random binary tree
+        a, b = (parts.pop(int(rng.integers(len(parts)))) for _ in range(2))
+        parts.append([a, b])
+    mass = rng.random(n_labels)
+
+    def expected_depth(tree):
+        return float(mass @ tree.label_depth)
+
+    ways = [way[0] for way in every_collapse(parts[0], arity) if len(way) == 1]
+    best = min(expected_depth(LabelTree.from_nested(way)) for way in ways)
+    collapsed = collapse_levels(LabelTree.from_nested(parts[0]), arity, mass)
+    assert expected_depth(collapsed) == pytest.approx(best)
+
+
 def test_collapsing_whole_levels_of_an_even_tree_and_the_heavy_side_first():
-    nested = [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]
-    tree = LabelTree.from_nested(nested)
-    assert collapse_levels(tree, 4, np.ones(8)).to_nested() == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    even = LabelTree.from_nested(
+        [[[[8 * a + 4 * b + 2 * c + d for d in (0, 1)] for c in (0, 1)] for b in (0, 1)] for a in (0, 1)]
+    )
+    fours = [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [12, 13, 14, 15]]
+    assert collapse_levels(even, 4, np.ones(16)).to_nested() == fours
+    tree = LabelTree.from_nested([[[0, 1], [2, 3]], [[4, 5], [6, 7]]])
     heavy = collapse_levels(tree, 4, [1, 1, 1, 1, 1, 1, 1, 50])
     assert [heavy.depth_of(label) for label in range(8)] == [2, 2, 2, 2, 2, 2, 1, 1]
 

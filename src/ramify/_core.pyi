@@ -138,6 +138,15 @@ def alternating_maximisation(
     seed: int,
     rounds: bool,
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]: ...
+def collapse_levels(
+    parent: NDArray[np.int32],
+    first_child: NDArray[np.int32],
+    n_children: NDArray[np.int32],
+    label: NDArray[np.int32],
+    n_labels: int,
+    mass: NDArray[np.float64],
+    arity: int,
+) -> NDArray[np.uint8]: ...
 def greedy_frequency(
     row_start: NDArray[np.int64],
     labels_of_rows: NDArray[np.int32],

@@ -45,7 +45,7 @@ def tune_latency(
     from ramify.cli.labelled import read_for
     from ramify.cli.models import check_target, load_model, save_without_machine
     from ramify.data.files import replaced_when_complete
-    from ramify.models.pareto import LAMS, parse_rule, pareto_curve, with_lam
+    from ramify.models.pareto import LAMS, pareto_curve, parse_rule, with_lam
     from ramify.models.plt import PLTClassifier
 
     lams = LAMS if settings.lam is None else parse_lams(settings.lam)

@@ -94,13 +94,12 @@ def _costs(model: Any, label_tree: Any, n_shown: int = 10) -> dict[str, Any]:
     from ramify.trees.costs import label_costs
 
     costs, titles = label_costs(label_tree), LabelTitles(model)
-    order = costs.order()
+    order, has_names = costs.order(), 0 in titles
 
     def told(label: int) -> dict[str, Any]:
-        name = titles[label] if label in titles else f"label {label}"
         return {
             "column": label,
-            "label": name,
+            "label": titles[label] if has_names else f"label {label}",
             "blocks": int(costs.blocks[label]),
             "products": int(costs.products[label]),
         }
