@@ -280,9 +280,25 @@ private:
     nb::list keep_;
 };
 
+/// Whether a row is as the searches want it. One call: for a short row a few numpy operations take as long as the answer.
+bool is_plain_row(const Ints& indices, const Floats& values, std::int64_t n_features) {
+    const std::span<const std::int32_t> columns = view(indices);
+    if (columns.size() != values.size()) return false;
+    std::int64_t last = -1;
+    for (std::int32_t j : columns) {
+        if (j <= last) return false;
+        last = j;
+    }
+    for (float v : view(values))
+        if (!std::isfinite(v)) return false;
+    return last < n_features;
+}
+
 }  // namespace
 
 void bind_search(nb::module_& m) {
+    m.def("is_plain_row", &is_plain_row, "indices"_a, "values"_a, "n_features"_a,
+          "Whether the features of a row rise, lie within the bounds, and have finite values.");
     nb::class_<BoundModel>(m, "LabelTreeModel", "A trained label tree over (memory-mapped) arrays, and its searches.")
         .def(nb::init<const nb::dict&, const Ints&, const Ints&, const Ints&, const Ints&, std::int64_t, const FeatureSettings&,
                       const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>&, float, float, bool>(),

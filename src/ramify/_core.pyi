@@ -209,6 +209,8 @@ class BlockTrainer:
         NDArray[np.float64],
     ]: ...
 
+def is_plain_row(indices: NDArray[np.int32], values: NDArray[np.float32], n_features: int) -> bool: ...
+
 class LabelTreeModel:
     def __init__(
         self,

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ramify import _core
 from ramify.data.csr import csr_rows
 
 
@@ -96,26 +97,23 @@ def _odd_one(indices: NDArray[np.integer], n_features: int) -> int:
     return int(indices.min()) if indices.min() < 0 else int(indices.max())
 
 
-_all = np.logical_and.reduce  # without the detour of ndarray.all
-
-
 def plain_row(X: Any, n_features: int) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
     """The arrays of a one-row csr if they need no putting in order; else None, and the long way is taken."""
     indices, values = X.indices, X.data
     count = len(indices)
-    if X.shape[1] != n_features or len(values) != count or X.indptr[1] != count:
+    if X.shape[1] != n_features or X.indptr[1] != count:
         return None
     if values.dtype != np.float32:
         if values.dtype != np.float64:
             return None
         with np.errstate(over="ignore"):
             values = values.astype(np.float32)
-    if count:
-        if indices[0] < 0 or indices[-1] >= n_features or not _all(np.isfinite(values)):
+    if indices.dtype != np.int32:
+        # In order, with both ends inside: nothing is lost in 32 bits.
+        if count and (indices[0] < 0 or indices[-1] >= n_features or not (indices[1:] > indices[:-1]).all()):
             return None
-        if count > 1 and not _all(indices[1:] > indices[:-1]):
-            return None
-    return indices if indices.dtype == np.int32 else indices.astype(np.int32), values
+        indices = indices.astype(np.int32)
+    return (indices, values) if _core.is_plain_row(indices, values, n_features) else None
 
 
 def row_from_dict(
