@@ -522,16 +522,18 @@ void bind_spectral(nb::module_& m) {
     nb::class_<CandidateTreeSettings>(m, "CandidateTreeSettings", "How a candidate tree is grown.")
         .def(
             "__init__",
-            [](CandidateTreeSettings* self, int max_depth, std::int64_t n_candidates, double recall, double noise, double min_path, double prune, bool keeps_inner,
+            [](CandidateTreeSettings* self, int max_depth, std::int64_t n_candidates, double recall, double noise, const std::string& deviation, double min_path, double prune,
+               bool keeps_inner,
                const std::string& solver, int max_iterations, double tolerance, int cg_iterations) {
                 if (max_depth < 0 || max_depth > 60) throw nb::value_error("max_depth must be between 0 and 60");
                 if (n_candidates < 1 || n_candidates > std::numeric_limits<std::int32_t>::max()) throw nb::value_error("n_candidates must be above 0");
                 if (!(recall >= 0) || !(noise >= 0) || !std::isfinite(noise)) throw nb::value_error("recall and noise must not be negative");
                 if (!(min_path > 0 && min_path <= 1) || !(prune >= 0 && prune < 1)) throw nb::value_error("min_path must be in (0, 1], prune in [0, 1)");
-                new (self) CandidateTreeSettings{max_depth, n_candidates, recall, noise, min_path, prune, keeps_inner,
+                if (deviation != "eigenvalue" && deviation != "within") throw nb::value_error("deviation must be 'eigenvalue' or 'within'");
+                new (self) CandidateTreeSettings{max_depth, n_candidates, recall, noise, deviation == "within", min_path, prune, keeps_inner,
                                                  eigen_settings(solver, max_iterations, tolerance, cg_iterations)};
             },
-            nb::kw_only(), "max_depth"_a, "n_candidates"_a, "recall"_a, "noise"_a, "min_path"_a, "prune"_a, "keeps_inner"_a, "solver"_a, "max_iterations"_a,
+            nb::kw_only(), "max_depth"_a, "n_candidates"_a, "recall"_a, "noise"_a, "deviation"_a, "min_path"_a, "prune"_a, "keeps_inner"_a, "solver"_a, "max_iterations"_a,
             "tolerance"_a, "cg_iterations"_a);
     m.def("grow_candidate_tree", &grow, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "n_labels"_a, "head"_a, "sample_weight"_a.none(),
           "features"_a, "settings"_a, "seed"_a, "n_threads"_a, "progress"_a.none() = nb::none(), "Grow a tree of eigen-splits; its arrays.");

@@ -24,6 +24,7 @@ struct CandidateTreeSettings {
     std::int64_t n_candidates = 25;  ///< labels of a leaf
     double recall = 0.999;           ///< a node whose candidates reach this is a leaf
     double noise = 1.0;              ///< multiplies the deviation of the routing; 0 sends every row one way
+    bool is_within = false;          ///< the deviation is that of rows around what their labels predict, not the eigenvalue over the mass
     double min_path = 0.05;          ///< a row goes no way that is less probable than this
     double prune = 0.0;              ///< weights below this share of a node's largest are dropped
     bool keeps_inner = false;        ///< counts of inner nodes, too
@@ -204,7 +205,7 @@ private:
         });
         for (std::uint32_t f : feature) s.direction[f] = 0;
         const auto bias = static_cast<float>(-weighted_median(z, importance));
-        const double sigma = static_cast<float>(settings_.noise * top.value / result.mass);
+        const double sigma = static_cast<float>(settings_.noise * deviation(z, importance, top.value, result.mass));
         send(node, z, bias, sigma, result);
         if (result.left.rows.empty() || result.right.rows.empty()) {
             result.left = result.right = Node();
@@ -219,6 +220,15 @@ private:
             }
         result.feature.push_back(static_cast<std::int32_t>(n_features_));
         result.weight.push_back(bias);
+    }
+
+    /// How far a row like the one at hand may lie from it along the direction. The paper takes the eigenvalue over the mass, which is the variance
+    /// of what the labels predict; the other choice is the root of the variance that they do not. The mean of z is zero by balance.
+    double deviation(std::span<const double> z, std::span<const double> importance, double eigenvalue, double mass) const {
+        if (!settings_.is_within) return eigenvalue / mass;
+        double squared = 0;
+        for (std::size_t k = 0; k < z.size(); ++k) squared += importance[k] * z[k] * z[k];
+        return std::sqrt(std::max(0.0, squared - eigenvalue) / mass);
     }
 
     void send(const Node& node, std::span<const double> z, float bias, double sigma, Split& result) const {

@@ -166,6 +166,19 @@ def test_sides_are_balanced_and_small_paths_are_cut():
     np.testing.assert_array_equal(cut.arrays["mass"], hard.arrays["mass"])  # nobody goes two ways
 
 
+def test_the_deviation_may_be_that_of_rows_around_what_their_labels_predict():
+    X, Y = small_data(True)
+    exact = {"depth": 1, "n_candidates": 4, "max_iterations": 3000, "tolerance": 0.0, "cg_iterations": 300}
+    tree = grow_candidate_tree(X, Y, TreeSettings(**exact, deviation="within"))
+    unit = X.toarray() / np.linalg.norm(X.toarray(), axis=1, keepdims=True)
+    direction, _ = exact_split(unit, Y.toarray(), np.ones(400))
+    z = unit @ direction
+    unexplained = z - Y @ label_least_squares(Y.toarray(), z, np.ones(400))
+    assert tree.arrays["sigma"][0] == pytest.approx(np.sqrt(np.mean(unexplained**2)), rel=1e-3)
+    doubled = grow_candidate_tree(X, Y, TreeSettings(**exact, deviation="within", noise=2.0))
+    assert doubled.arrays["sigma"][0] == pytest.approx(2 * tree.arrays["sigma"][0], rel=1e-5)
+
+
 def test_a_node_that_covers_its_labels_is_a_leaf():
     X, Y = small_data(True)
     assert grow_candidate_tree(X, Y, TreeSettings(depth=5, n_candidates=40)).n_leaves == 1

@@ -240,6 +240,7 @@ def test_the_first_piece_grows_the_tree_and_classes_may_be_named_in_advance(clas
         ({"n_candidates": 0}, "n_candidates must be"),
         ({"recall": 1.5}, "recall must be a number between 0 and 1"),
         ({"noise": -1}, "noise must be"),
+        ({"deviation": "none"}, "deviation must be 'eigenvalue' or 'within'"),
         ({"min_path": 0}, "min_path must be a number above 0"),
         ({"prune": 1}, "leave some weights"),
         ({"solver": "exact"}, "solver must be 'randomised' or 'power'"),

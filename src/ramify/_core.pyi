@@ -641,6 +641,7 @@ class CandidateTreeSettings:
         n_candidates: int,
         recall: float,
         noise: float,
+        deviation: str,
         min_path: float,
         prune: float,
         keeps_inner: bool,

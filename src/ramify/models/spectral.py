@@ -49,7 +49,10 @@ class SpectralTreeClassifier(ExtremeClassifier):
     recall : float
         A node whose candidates cover this share of its training labels is a leaf (phi in the paper).
     noise : float
-        Multiplies the deviation of the routing, eigenvalue / importance; 0 sends every row one way while growing.
+        Multiplies the deviation of the routing; 0 sends every row one way while growing.
+    deviation : "eigenvalue" or "within"
+        How far a row like the one at hand may lie from it: the eigenvalue over the importance, as in the paper, or the
+        root of the variance that the labels leave unexplained, which is of the rows' own scale.
     min_path : float
         A row does not follow ways through the tree that are less probable than this.
     prune : float
@@ -114,6 +117,7 @@ class SpectralTreeClassifier(ExtremeClassifier):
         n_candidates: int = 100,
         recall: float = 0.999,
         noise: float = 1.0,
+        deviation: str = "eigenvalue",
         min_path: float = 0.05,
         prune: float = 0.0,
         solver: str = "randomised",
@@ -143,6 +147,7 @@ class SpectralTreeClassifier(ExtremeClassifier):
         self.n_candidates = n_candidates
         self.recall = recall
         self.noise = noise
+        self.deviation = deviation
         self.min_path = min_path
         self.prune = prune
         self.solver = solver

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ramify.estimator import ExtremeClassifier
 from ramify.spectral.base_classifier import WEIGHTS
-from ramify.spectral.candidate_tree import TreeSettings
+from ramify.spectral.candidate_tree import DEVIATIONS, TreeSettings
 from ramify.spectral.eigen_split import SOLVERS
 from ramify.spectral.scaling import SCALINGS
 from ramify.validation import check_choice, check_flag, check_integer, check_number
@@ -28,6 +28,7 @@ def check_parameters(model: SpectralTreeClassifier) -> None:
     check_integer("n_candidates", model.n_candidates, at_least=1, at_most=2**30)
     check_number("recall", model.recall, at_least=0, at_most=1)
     check_number("noise", model.noise, at_least=0)
+    check_choice("deviation", model.deviation, DEVIATIONS)
     check_number("min_path", model.min_path, above=0, at_most=1)
     if check_number("prune", model.prune, at_least=0, at_most=1) == 1:
         raise ValueError("prune must leave some weights: give a number below 1")
@@ -66,6 +67,7 @@ def tree_settings(model: SpectralTreeClassifier, depth: int) -> TreeSettings:
         n_candidates=model.n_candidates,
         recall=model.recall,
         noise=model.noise,
+        deviation=model.deviation,
         min_path=model.min_path,
         prune=model.prune,
         solver=model.solver,

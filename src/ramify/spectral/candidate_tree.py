@@ -17,6 +17,7 @@ NODES = ("child", "mass", "sigma", "weight_begin", "weight_feature", "weight")
 COUNTS = ("count_begin", "count_label", "count")
 STORED = (*NODES, *COUNTS, "depth", "label_mass", "head", "head_count")
 
+DEVIATIONS = ("eigenvalue", "within")
 # Beside its candidates, a leaf remembers the counts of twice as many labels that may become candidates later.
 WAITING = 2
 # A head label that no row of a leaf has is a candidate there all the same; the core wants no zeros.
@@ -31,6 +32,7 @@ class TreeSettings:
     n_candidates: int = 100
     recall: float = 0.999
     noise: float = 1.0
+    deviation: str = "eigenvalue"
     min_path: float = 0.05
     prune: float = 0.0
     solver: str = "randomised"
@@ -44,6 +46,7 @@ class TreeSettings:
             n_candidates=self.n_candidates,
             recall=self.recall,
             noise=self.noise,
+            deviation=self.deviation,
             min_path=self.min_path,
             prune=self.prune,
             keeps_inner=keeps_inner,
