@@ -12,7 +12,7 @@ from rich.console import Console
 from scipy import sparse
 
 import ramify
-from ramify import OnlinePLTClassifier, PLTClassifier, SpectralTreeClassifier, metrics
+from ramify import OnlinePLTClassifier, PLTClassifier, SpectralTreeClassifier, ThresholdClassifier, metrics
 from ramify.candidate_routes import CandidateExplanation
 from ramify.cli.main import run
 from ramify.data.synthetic import make_dense, make_multilabel
@@ -227,6 +227,13 @@ def test_the_first_piece_grows_the_tree_and_classes_may_be_named_in_advance(clas
     assert clf.n_labels_ == 7
     clf.partial_fit(classes.X[300:600], classes.y[300:600] % 7)
     np.testing.assert_allclose(clf.predict_proba(classes.X[:50]).sum(axis=1), 1, atol=1e-5)
+
+
+def test_thresholds_may_be_learned_while_it_learns_on(data):
+    clf = ThresholdClassifier(SpectralTreeClassifier(**SMALL), random_state=0)
+    clf.partial_fit(data.X[:400], data.Y[:400]).partial_fit(data.X[400:600], data.Y[400:600])
+    assert clf.thresholds_.shape == (80,)
+    assert clf.predict(data.X[600:]).shape == (900, 80)
 
 
 # --- parameters --------------------------------------------------------------------------------------------------

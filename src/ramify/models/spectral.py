@@ -339,6 +339,9 @@ class SpectralTreeClassifier(ExtremeClassifier):
             self._descend(X, Y, weight, 1, False, seed)
         _ = self._core_model
 
+    def _check_piece(self, indicator: sparse.csr_array) -> None:
+        """Any label can be learned; asked by classifiers that look at a piece before they pass it on."""
+
     def _widen_labels(self, n_labels: int) -> None:
         self.n_labels_ = n_labels
         names = self.__dict__.get("label_names_")
