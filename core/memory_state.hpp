@@ -207,6 +207,7 @@ private:
         std::vector<std::uint32_t> n_in_leaf(tree.nodes_.size(), 0);
         for (std::size_t i = 0; i < n; ++i) {
             need(in.weight[i] > 0, "an example has no weight");
+            need(in.arrival[i] <= in.counts[0] && in.counts[0] < std::uint64_t{1} << 62, "an example arrived later than the last row");
             need(in.leaf[i] >= 0 && in.leaf[i] < std::ssize(tree.nodes_) && tree.nodes_[in.leaf[i]].is_leaf(), "an example is in no leaf");
             ++n_in_leaf[in.leaf[i]];
         }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <span>
@@ -145,7 +146,8 @@ public:
         const std::uint32_t twin = same_among_neighbours(s.x, labels, s);
         learn_from_neighbours(s.x, labels, weight, s);
         if (twin != MemoryStore::none) {
-            store_[twin].weight += weight;  // remembered already: one memory that counts twice
+            // Remembered already: one memory that counts twice.
+            store_[twin].weight = std::min(store_[twin].weight + weight, std::numeric_limits<float>::max());
             if (keeps_order()) by_arrival_.erase(store_[twin].arrival);
             store_[twin].arrival = n_learned_;
             if (keeps_order()) by_arrival_[n_learned_] = twin;

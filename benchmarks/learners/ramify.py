@@ -1,4 +1,4 @@
-"""ramify's online label trees, and the batch and incremental ones that the paper sets beside them."""
+"""ramify's online label trees, the batch and incremental ones that the paper sets beside them, and memory trees."""
 
 from __future__ import annotations
 
@@ -36,6 +36,10 @@ SETTINGS = {
     "fair-one-label": Setting({"one_label": True}, kind="multiclass"),
     "best-one-label": Setting({"policy": "best", "one_label": True}, kind="multiclass"),
     "random-one-label": Setting({"policy": "random", "one_label": True}, kind="multiclass"),
+    "memory-tree": Setting({"kind": "memory", "one_label": True}, kind="multiclass"),
+    "memory-tree-one-leaf": Setting(
+        {"kind": "memory", "n_leaves": 1, "n_neighbours": 1, "one_label": True}, kind="multiclass"
+    ),
 }
 SETTINGS |= {f"best-alpha-{alpha}": Setting({"policy": "best", "alpha": alpha}) for alpha in (0.25, 0.5, 0.9, 1.0)}
 SETTINGS |= {f"warm-best-{share}": Setting({"policy": "best", "warm_share": share}) for share in (0.05, 0.2, 0.5)}
@@ -59,8 +63,12 @@ class Learner:
         self.one_label = rest.pop("one_label", False)
         self.is_progressive = rest.pop("progressive", False)
         self.warm_share, self.only_share = rest.pop("warm_share", 0.0), rest.pop("only_share", 1.0)
-        kind = ramify.PLTClassifier if rest.pop("kind", "online") == "batch" else ramify.OnlinePLTClassifier
-        self.model = kind(n_jobs=threads, random_state=0, **rest)
+        kinds = {
+            "online": ramify.OnlinePLTClassifier,
+            "batch": ramify.PLTClassifier,
+            "memory": ramify.MemoryTreeClassifier,
+        }
+        self.model = kinds[rest.pop("kind", "online")](n_jobs=threads, random_state=0, **rest)
 
     def prepare(self, problem: datasets.Problem) -> tuple[sp.csr_matrix, Any]:
         n_rows = round(self.only_share * problem.X.shape[0])
@@ -80,7 +88,8 @@ class Learner:
             n_warm = round(self.warm_share * X.shape[0])
             self.model.warm_start(X[:n_warm], y[:n_warm])
         self.model.partial_fit(X[n_warm:], y[n_warm:])
-        self.model.learner_.apply_all(self.threads)  # what waits in queues is work too
+        if hasattr(self.model.learner_, "apply_all"):
+            self.model.learner_.apply_all(self.threads)  # what waits in queues is work too
 
     def _test_and_learn(self, X: sp.csr_matrix, y: Any) -> None:
         from ramify import progressive
@@ -97,9 +106,11 @@ class Learner:
         return labels
 
     def details(self) -> dict[str, Any]:
-        tree = self.model.tree_ if hasattr(self.model, "learner_") else None
-        if tree is None:
+        if not hasattr(self.model, "learner_"):
             return {}
+        if not hasattr(self.model, "tree_"):
+            return {"examples": self.model.n_examples_, "learner_mb": self.model.memory_ / 1e6}
+        tree = self.model.tree_
         leaves = tree.leaf_of[tree.leaf_of >= 0]
         return {
             "depth": float(np.mean(tree.depth[leaves])),

@@ -32,6 +32,8 @@ SETTINGS = {
     "plt-wide": Setting({"options": f"{TREE} -b 26 --kary_tree 16"}),
     "plt-rate-2": Setting({"options": f"{TREE} -b 26 --kary_tree 16 -l 2"}),
     "memory-tree": Setting({"options": MEMORY_TREE}, kind="multiclass"),
+    "memory-tree-l-0.1": Setting({"options": MEMORY_TREE.replace("-l 0.001", "-l 0.1")}, kind="multiclass"),
+    "memory-tree-l-1": Setting({"options": MEMORY_TREE.replace("-l 0.001", "-l 1")}, kind="multiclass"),
     "log-multi": Setting({"options": "--log_multi {labels} -b 24"}, kind="multiclass"),
     "recall-tree": Setting({"options": "--recall_tree {labels} -b 24"}, kind="multiclass"),
 }

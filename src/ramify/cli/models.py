@@ -23,9 +23,11 @@ def load_model(path: Path, threads: int | None = None) -> Any:
 
 
 def trees_of(model: Any) -> list[Any]:
-    """The label trees of a model: those of an ensemble, or the one that an online learner has grown."""
+    """The label trees of a model: those of an ensemble, or the one that an online learner has grown; or none."""
     trained = getattr(model, "trees_", None)
-    return [model.tree_] if trained is None else [part.tree for part in trained]
+    if trained is not None:
+        return [part.tree for part in trained]
+    return [model.tree_] if hasattr(type(model), "tree_") or hasattr(model, "tree_") else []
 
 
 def save_without_machine(classifier: Any, path: Path) -> None:

@@ -52,6 +52,8 @@ def tree(
     if top is not None:
         raise ValueError("--top is for the candidate trees of spectral models: leave it out")
     trees = trees_of(loaded)
+    if not trees:
+        raise ValueError(f"a {type(loaded).__name__} has no label tree to show")
     if number > len(trees):
         raise ValueError(f"--tree {number}: the model has {output.count(len(trees), 'tree')}")
     label_tree = trees[number - 1]
