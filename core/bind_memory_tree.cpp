@@ -396,6 +396,7 @@ MemoryTreeSettings settings_from(double leaf_multiplier, double alpha, int rerou
     s.n_leaves = n_leaves;
     s.n_neighbours = n_neighbours;
     s.step = {learning_rate, eps};
+    s.rest_step.learning_rate = learning_rate;
     s.scorer_step.learning_rate = scorer_rate;
     s.normalize = normalize;
     s.one_of = one_of;

@@ -35,8 +35,8 @@ public:
 
     /// Takes back what features() gave.
     void assign(std::span<const std::uint32_t> features) {
-        for (std::uint32_t f : features)
-            if (number(f) + 1 != feature_.size()) throw std::invalid_argument("a feature of the memory tree is listed twice");
+        for (std::size_t n = 0; n < features.size(); ++n)
+            if (number(features[n]) != n || feature_.size() != n + 1) throw std::invalid_argument("a feature of the memory tree is listed twice");
     }
 
 private:

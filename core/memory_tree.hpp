@@ -30,7 +30,8 @@ struct MemoryTreeSettings {
     int reroutes = 1;               ///< d: stored examples that are put in again after each that is learned
     int n_leaves = 4;               ///< a query looks at so many leaves
     int n_neighbours = 10;          ///< so many examples vote, 0: all that are looked at
-    StepSettings step;              ///< of routers, and of a label's own classifier
+    StepSettings step;              ///< of routers
+    StepSettings rest_step{1.0, 0.2};  ///< of labels' own classifiers: gentler first steps, as they correct a vote
     StepSettings scorer_step{0.1, 0.1};
     bool normalize = true;
     bool one_of = false;            ///< exactly one label a row: shares of the vote are its probabilities
@@ -280,7 +281,7 @@ private:
             if (s.neighbours.front().score > 0) store_[s.neighbours.front().slot].use += static_cast<float>(2.0 * s.reward.front() - 1.0);
             scorer_.learn(x, s.neighbours, s.reward, store_, s.pull.data(), settings_.scorer_step);
         }
-        if (settings_.has_label_rest) label_rest_.learn(x, s.candidates, labels, weight, settings_.step);
+        if (settings_.has_label_rest) label_rest_.learn(x, s.candidates, labels, weight, settings_.rest_step);
     }
 
     /// log of left's over right's size: what balance says against left.

@@ -84,6 +84,15 @@ def test_a_missing_or_mistyped_array_is_named(name):
             core_tree().restore(state, N_LABELS)
 
 
+@pytest.mark.parametrize("place", [0, 5, -2])
+def test_a_feature_that_is_listed_twice_is_refused(place):
+    state = dict(STATES["plain"])
+    state["feature"] = state["feature"].copy()
+    state["feature"][-1] = state["feature"][place]
+    with pytest.raises(ValueError, match="listed twice"):
+        core_tree().restore(state, N_LABELS)
+
+
 def test_a_tree_that_has_learned_takes_no_other_state():
     core = learn(core_tree(), *stream(0, 5, False))
     with pytest.raises(ValueError, match="knows nothing yet"):

@@ -16,7 +16,7 @@ SETTINGS = {
     "n_leaves": 2,
     "n_neighbours": 5,
     "learning_rate": 2.0,
-    "eps": 0.2,
+    "eps": 0.05,
     "scorer_rate": 0.1,
     "normalize": True,
     "one_of": False,
@@ -26,6 +26,7 @@ SETTINGS = {
     "seed": 3,
 }
 BIAS = 0.2
+REST_EPS = 0.2
 
 
 def core_tree(**changes):
@@ -249,7 +250,7 @@ class MemoryTwin:
         for label in sorted(set(votes) | set(labels)):
             odds = self.log_odds(x, label, votes.get(label, 0.0))
             classifier = self.rest.setdefault(label, Classifier())
-            classifier.learn(x, odds, label in labels, weight, self.learning_rate, self.eps)
+            classifier.learn(x, odds, label in labels, weight, self.learning_rate, REST_EPS)
             if label in votes:
                 slope = (logistic(odds) - (label in labels)) * weight
                 of_trust += slope * self.vote_odds(votes[label])

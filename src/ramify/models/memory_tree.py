@@ -52,7 +52,8 @@ class MemoryTreeClassifier(StreamRows, ExtremeClassifier):
         Whether the vote is the answer, or classifiers of the voted labels have a say, too, that learn one against the
         rest of what is retrieved. None: votes for one class a row, one_against_rest otherwise.
     learning_rate, eps
-        Step size of routers and of labels' classifiers (AdaGrad), and what is added to the root of the summed squares.
+        Step size of routers and of labels' classifiers (AdaGrad), and, for routers, what is added to the root of the
+        summed squares.
     scorer_rate : float
         Step size of the similarity; 0 leaves it the cosine (of normalised rows).
     max_examples : int or None
@@ -98,8 +99,8 @@ class MemoryTreeClassifier(StreamRows, ExtremeClassifier):
         n_leaves: int = 8,
         n_neighbours: int | None = 10,
         label_scorer: str | None = None,
-        learning_rate: float = 2.0,
-        eps: float = 0.2,
+        learning_rate: float = 1.0,
+        eps: float = 0.01,
         scorer_rate: float = 0.1,
         max_examples: int | None = None,
         forget: str = "oldest",
