@@ -32,8 +32,10 @@ class TreeSoftmaxClassifier(ExtremeClassifier):
     ----------
     tree : "huffman", "interpolated", "kmeans", "random", "complete", "fano", "one_level", a LabelTree, or a builder
         The tree, or how it is built from X and Y. On texts, builders see TF-IDF weights of the words.
-    arity, max_leaf : int
-        Children of an inner node, and the most labels below a node whose children are leaves, for builders that ask.
+    arity : int or None
+        Children of an inner node, for builders that ask; None is 2 for softmax, as in fastText, and 16 for plt.
+    max_leaf : int
+        The most labels below a node whose children are leaves, for builders that ask.
     tree_options : dict or None
         More for the builder, such as {"lam": 0.5} for "interpolated".
     dim : int
@@ -83,7 +85,7 @@ class TreeSoftmaxClassifier(ExtremeClassifier):
         self,
         *,
         tree: str | LabelTree | Callable[..., LabelTree] = "huffman",
-        arity: int = 2,
+        arity: int | None = None,
         max_leaf: int = 1,
         tree_options: dict[str, Any] | None = None,
         dim: int = 100,
@@ -129,7 +131,8 @@ class TreeSoftmaxClassifier(ExtremeClassifier):
         self.verbose = verbose
 
     def _check_parameters(self) -> None:
-        check_integer("arity", self.arity, at_least=2)
+        if self.arity is not None:
+            check_integer("arity", self.arity, at_least=2)
         check_integer("max_leaf", self.max_leaf, at_least=1)
         if self.tree_options is not None and not isinstance(self.tree_options, dict):
             raise ValueError(f"tree_options must be a dict from option to value, got {self.tree_options!r}")
@@ -159,7 +162,7 @@ class TreeSoftmaxClassifier(ExtremeClassifier):
                 "use 'softmax' or 'auto', or give y as label collections"
             )
         is_plt = self.loss == "plt" or (self.loss == "auto" and not self.is_multiclass_)
-        tree = self._build_tree(data)
+        tree = self._build_tree(data, (16 if is_plt else 2) if self.arity is None else self.arity)
         y_indptr, y_indices, _ = csr_parts(data.Y)
         progress = _core.Progress()
         with phase("training", progress):
@@ -197,7 +200,7 @@ class TreeSoftmaxClassifier(ExtremeClassifier):
             bias=self.bias,
         ).stored_as(self.storage)
 
-    def _build_tree(self, data: TrainingData) -> LabelTree:
+    def _build_tree(self, data: TrainingData, arity: int) -> LabelTree:
         with phase("building the tree"):
             X, vectorizer = data.X, self.__dict__.get("vectorizer_")
             if isinstance(vectorizer, WordNgramVectorizer) and not isinstance(self.tree, LabelTree):
@@ -207,7 +210,7 @@ class TreeSoftmaxClassifier(ExtremeClassifier):
                 X,
                 data.Y,
                 options=self.tree_options,
-                arity=self.arity,
+                arity=arity,
                 max_leaf=self.max_leaf,
                 random_state=data.seed,
                 n_jobs=data.n_threads,
