@@ -4,10 +4,11 @@
     python benchmarks/interpolated.py --data ../shared/data --variants   # the four curves of the paper's figure 3
     python benchmarks/interpolated.py --data ../shared/data --arity 32 --max-leaf 200 --lam 0,1,1.5
     python benchmarks/interpolated.py --data ../shared/data --lam 0,1.5 --bounds 0,0.2,0.5 --beams 0,10
+    python benchmarks/interpolated.py --data ../shared/data --sets debian-depends --max-leaf 1 --lam 0,1.5 --by-depth
     python benchmarks/interpolated.py --million                          # a tree for 1,000,000 labels on 2 cores
 
-Models take turns while they are timed, row by row the fastest of five calls counts, and the median over rows is shown:
-the machine's speed drifts. Depth counts the edges from the root to a label's leaf: the blocks on its path.
+Models take turns while they are timed, row by row the fastest of twenty calls counts, and the median over rows is
+shown: the machine's speed drifts. Depth counts the edges from the root to a label's leaf: the blocks on its path.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ COLUMNS = (
     "one row µs",
     "batch CPU µs",
 )
-TIMED_ROWS, ROUNDS = 1000, 5
+TIMED_ROWS, ROUNDS, BATCHES = 500, 20, 3
 
 
 def main() -> None:
@@ -63,6 +64,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000, help="test rows at most")
     parser.add_argument("--work", type=Path, default=Path(__file__).parent / "work" / "data")
     parser.add_argument("--million", action="store_true")
+    parser.add_argument("--by-depth", action="store_true", help="time of one row by the depth of its first label")
     given = parser.parse_args()
     if given.million:
         return build_for_a_million(given)
@@ -95,6 +97,8 @@ def measure_set(name: str, train: Problem, test: Problem, given: argparse.Namesp
                     title = f"lam {lam:g}" + (f", {words}" if words else "")
                     title += (f", bound {bound:g}" if bound else "") + (f", beam {beam}" if beam else "")
                     models[title] = (Search(model, bound, beam), watch.cpu)
+    if given.by_depth:
+        return print_by_depth(name, {title: search for title, (search, _) in models.items()}, X)
     times = {k: timed([search for search, _ in models.values()], X, k) for k in (1, 5)}
     for place, (title, (search, took)) in enumerate(models.items()):
         model = search.model()
@@ -127,22 +131,58 @@ class Search:
         return self._model.set_params(**self._settings)
 
 
+def print_by_depth(name: str, searches: dict[str, Search], X: sp.csr_array) -> None:
+    """Whether shallow labels come back sooner: one row at a time and in batches of rows of like depth, k = 1."""
+    fastest, _ = time_rows(list(searches.values()), X, 1, batches=0)
+    print(f"\n| {name} | first label's depth | rows | blocks | one row µs | batch CPU µs |\n" + "|---" * 6 + "|")
+    for place, (title, search) in enumerate(searches.items()):
+        model = search.model()
+        report = model.search_report(X, top_k=1)
+        depth = model.tree_.label_depth[report.answer.indices]
+        for low, high in ((1, 3), (4, 6), (7, 9), (10, 12), (13, 99)):
+            here = np.flatnonzero((depth >= low) & (depth <= high))
+            timed_here = here[here < fastest.shape[1]]
+            if len(timed_here) < 20:
+                continue
+            batch = min(1e6 * cpu_of(model, X[here]) / len(here) for _ in range(BATCHES))
+            cells = [title, f"{low} to {high}" if high < 99 else f"{low} and more", f"{len(here):,}"]
+            cells += [
+                f"{report.blocks[here].mean():.1f}",
+                f"{np.median(fastest[place, timed_here]):.1f}",
+                f"{batch:.1f}",
+            ]
+            print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def cpu_of(model: Any, X: sp.csr_array) -> float:
+    with Stopwatch() as watch:
+        model.predict_proba(X, top_k=1)
+    return watch.cpu
+
+
 def timed(searches: list[Search], X: sp.csr_array, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Microseconds a row: median of one row at a time (wall), and CPU in a batch."""
+    fastest, batch = time_rows(searches, X, k, BATCHES)
+    return np.median(fastest, axis=1), batch
+
+
+def time_rows(searches: list[Search], X: sp.csr_array, k: int, batches: int) -> tuple[np.ndarray, np.ndarray]:
     rows = [sp.csr_array(X[[i]]) for i in range(min(TIMED_ROWS, X.shape[0]))]
     fastest = np.full((len(searches), len(rows)), np.inf)
     batch = np.full(len(searches), np.inf)
-    for _ in range(ROUNDS):
+    for round in range(ROUNDS):
         for place, search in enumerate(searches):
             model = search.model()
             for i, row in enumerate(rows):
                 start = time.perf_counter_ns()
                 model.predict_labels(row, top_k=k)
                 fastest[place, i] = min(fastest[place, i], (time.perf_counter_ns() - start) / 1e3)
+            if round >= batches:
+                continue
             with Stopwatch() as watch:
                 model.predict_proba(X, top_k=k)
             batch[place] = min(batch[place], 1e6 * watch.cpu / X.shape[0])
-    return np.median(fastest, axis=1), batch
+    return fastest, batch
 
 
 def build_for_a_million(given: argparse.Namespace) -> None:
