@@ -116,6 +116,18 @@ struct EmbeddingKernels {
     void (*dots_bytes)(const std::int8_t* rows, const float* scale, std::size_t stride, const std::uint32_t* index, int n, const float* x, float* products);
 };
 
+/// The loops of one linear regressor that learns online: weights, sums of squared gradients and a row, all n floats long.
+/// n is a multiple of regressor_lanes.
+inline constexpr int regressor_lanes = 16;
+struct RegressorKernels {
+    /// x . w
+    float (*dot)(const float* weight, const float* x, int n);
+    /// Adds the squares of gradient * x to the sums; factor = rate / (root of the sum + eps). Returns the sum of x * x * factor.
+    float (*adagrad_factors)(float* sum, const float* x, int n, float gradient, float rate, float eps, float* factor);
+    /// weight -= step * x * factor
+    void (*descend)(float* weight, const float* x, const float* factor, int n, float step);
+};
+
 struct Kernels {
     const char* name;
     int lanes;  ///< a tile's stride is a multiple of this
@@ -134,6 +146,7 @@ struct Kernels {
     void (*to_probabilities)(float* logits, int n);
     OnlineKernels online;
     EmbeddingKernels embedding;
+    RegressorKernels regressor;
 };
 
 extern const Kernels kernels_baseline;

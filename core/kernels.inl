@@ -358,11 +358,13 @@ void to_probabilities(float* logits, int n) {
 
 #include "online_kernels.inl"
 #include "embedding_kernels.inl"
+#include "regressor_kernels.inl"
 
 }  // namespace
 
 const Kernels RAMIFY_KERNELS{RAMIFY_KERNELS_NAME, RAMIFY_LANES, solve_tile, match_bitmap, add_rows, dot_list, dot_bitmap, to_logits, to_probabilities,
                              {online_score, online_gradient, online_adagrad, online_descend},
-                             {embedding_sum, embedding_dots, embedding_add, embedding_sum_bytes, embedding_dots_bytes}};
+                             {embedding_sum, embedding_dots, embedding_add, embedding_sum_bytes, embedding_dots_bytes},
+                             {regressor_dot, regressor_adagrad_factors, regressor_descend}};
 
 }  // namespace ramify

@@ -18,6 +18,7 @@ void bind_spectral(nb::module_& m);
 void bind_memory_tree(nb::module_& m);
 void bind_ngrams(nb::module_& m);
 void bind_softmax(nb::module_& m);
+void bind_lomtree(nb::module_& m);
 
 static void poll_python_signals() {
     nb::gil_scoped_acquire gil;
@@ -45,4 +46,5 @@ NB_MODULE(_core, m) {
     bind_memory_tree(m);
     bind_ngrams(m);
     bind_softmax(m);
+    bind_lomtree(m);
 }

@@ -9,41 +9,37 @@ import functools
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ramify import _core
 from ramify.inputs import finite_values, in_order
-from ramify.models.growing_tree import GrowingTree
-from ramify.models.online_parts import learner_settings, refuse_changes
 from ramify.models.stream_rows import GROWING, MAX_FEATURES, StreamRows
-
-if TYPE_CHECKING:
-    from ramify.models.online_plt import OnlinePLTClassifier
 
 
 @dataclass(frozen=True)
 class Settled:
     """Parameters that were found to be good, and those of this learner: the same objects need no second look."""
 
-    learner: _core.OnlineLearner
+    learner: Any
     parameters: tuple[Any, ...]
     n_threads: int
 
 
-def learn_plain_row(model: OnlinePLTClassifier, x: Mapping[Any, Any], y: Any) -> bool:
+def learn_plain_row(model: Any, x: Mapping[Any, Any], y: Any) -> bool:
     """Learn one row if it is plain: a fitted model, labels it knows, features all named or all numbered.
 
-    False, and nothing has happened: `partial_fit` takes the row, or says what is wrong with it.
+    False, and nothing has happened: `partial_fit` takes the row, or says what is wrong with it. A model supplies
+    `_check_unchanged` (its parameters are good, and those that its learner was made with), `_can_learn(labels)` and
+    `_learn_plain(indices, values, labels, n_threads)`.
     """
     if "learner_" not in model.__dict__ or model.verbose is True:
         return False
     with GROWING:
-        learner, settled = model.learner_, _settled(model)
+        settled = _settled(model)
         labels = model.label_encoding_.known_columns(y)
-        if labels is None or (model.policy is None and learner.first_without_leaf(labels) >= 0):
+        if labels is None or not model._can_learn(labels):
             return False
         row = plain_row(model, x)
         if row is None:
@@ -53,15 +49,11 @@ def learn_plain_row(model: OnlinePLTClassifier, x: Mapping[Any, Any], y: Any) ->
             model.feature_columns_.update(fresh)
         if width > model.n_features_in_:
             model._widen(width, model.n_labels_)
-    own = GrowingTree.asker(learner, model.policy) if callable(model.policy) else None
-    x_bounds, y_bounds = np.array([0, len(indices)]), np.array([0, len(labels)])
-    learner.learn(x_bounds, indices, values, y_bounds, labels, None, None, settled.n_threads, own, None)
-    if model.memory_budget is not None:
-        model._warn_of_budget(stacklevel=4)
+    model._learn_plain(indices, values, labels, settled.n_threads)
     return True
 
 
-def _settled(model: OnlinePLTClassifier) -> Settled:
+def _settled(model: Any) -> Settled:
     settled: Settled | None = model.__dict__.get("_settled")
     model_type: Any = type(model)
     parameters = _parameters_of(model_type)(model)
@@ -70,8 +62,7 @@ def _settled(model: OnlinePLTClassifier) -> Settled:
         or settled.learner is not model.learner_
         or not all(map(operator.is_, parameters, settled.parameters))
     ):
-        model._check_parameters()
-        refuse_changes(model.learner_settings_, learner_settings(model))
+        model._check_unchanged()
         settled = model._settled = Settled(model.learner_, parameters, model._n_threads())
     return settled
 

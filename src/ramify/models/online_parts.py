@@ -19,7 +19,14 @@ LEAST_BUFFER = 1024
 BUDGET_SHARE = 4096
 
 # What parameters are called where the core has another word.
-_PARAMETERS = {"rule": "learner", "arity": "b", "pre_leaf_arity": "b_max", "buffer_entries": "memory_budget"}
+_PARAMETERS = {
+    "rule": "learner",
+    "arity": "b",
+    "pre_leaf_arity": "b_max",
+    "buffer_entries": "memory_budget",
+    "is_logistic": "loss",
+    "is_adaptive": "learner",
+}
 
 
 def learner_settings(model: OnlinePLTClassifier) -> dict[str, Any]:

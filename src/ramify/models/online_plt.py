@@ -306,6 +306,22 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
         self.learner_.learn(*csr_parts(X), y_indptr, y_indices, weight, order, self._n_threads(), own, progress)
         self._warn_of_budget()
 
+    def _check_unchanged(self) -> None:
+        self._check_parameters()
+        refuse_changes(self.learner_settings_, learner_settings(self))
+
+    def _can_learn(self, labels: NDArray[np.int32]) -> bool:
+        return self.policy is not None or self.learner_.first_without_leaf(labels) < 0
+
+    def _learn_plain(
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], labels: NDArray[np.int32], n_threads: int
+    ) -> None:
+        own = GrowingTree.asker(self.learner_, self.policy) if callable(self.policy) else None
+        x_bounds, y_bounds = np.array([0, len(indices)]), np.array([0, len(labels)])
+        self.learner_.learn(x_bounds, indices, values, y_bounds, labels, None, None, n_threads, own, None)
+        if self.memory_budget is not None:
+            self._warn_of_budget(stacklevel=5)
+
     def _warn_of_budget(self, stacklevel: int = 5) -> None:
         if self.learner_.n_evicted_rows and not self.is_over_budget_:
             self.is_over_budget_ = True
