@@ -23,7 +23,7 @@ float regressor_adagrad_factors(float* sum, const float* x, int n, float gradien
         const vfloat v = load(x + k), g = v * gradient;
         const vfloat squares = load(sum + k) + g * g;
         store(sum + k, squares);
-        const vfloat f = rate * adagrad_factor(squares, eps);
+        const vfloat f = rate * adagrad_factor(squares, eps, 0.0f);
         store(factor + k, f);
         total += v * v * f;
     }

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 __all__ = [
     "FastXMLClassifier",
+    "FilterTreeClassifier",
+    "LOMTreeClassifier",
     "MemoryTreeClassifier",
     "OnlinePLTClassifier",
     "PLTClassifier",
@@ -28,6 +30,8 @@ __all__ = [
 if TYPE_CHECKING:
     from ramify import data, decide, metrics, plots, progressive, trees
     from ramify.models.fastxml import FastXMLClassifier
+    from ramify.models.filter_tree import FilterTreeClassifier
+    from ramify.models.lomtree import LOMTreeClassifier
     from ramify.models.memory_tree import MemoryTreeClassifier
     from ramify.models.online_plt import OnlinePLTClassifier
     from ramify.models.plt import PLTClassifier
@@ -38,6 +42,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "FastXMLClassifier": "ramify.models.fastxml",
+    "FilterTreeClassifier": "ramify.models.filter_tree",
+    "LOMTreeClassifier": "ramify.models.lomtree",
     "MemoryTreeClassifier": "ramify.models.memory_tree",
     "OnlinePLTClassifier": "ramify.models.online_plt",
     "PLTClassifier": "ramify.models.plt",

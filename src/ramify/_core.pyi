@@ -768,3 +768,98 @@ class SpectralModel:
         n_threads: int,
         progress: Progress | None = None,
     ) -> None: ...
+
+class RegressorSettings:
+    def __init__(
+        self, *, is_logistic: bool, is_adaptive: bool, learning_rate: float, eps: float, normalize: bool, bias: float
+    ) -> None: ...
+
+class LomTree:
+    def __init__(
+        self,
+        *,
+        regressor: RegressorSettings,
+        max_nodes: int,
+        nodes_per_class: float,
+        swap_resistance: float,
+        forgetting: float,
+    ) -> None: ...
+    def learn(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        data: NDArray[np.float32],
+        labels: NDArray[np.int32],
+        sample_weight: NDArray[np.float32] | None = None,
+        order: NDArray[np.int64] | None = None,
+        progress: Progress | None = None,
+    ) -> None: ...
+    def test_then_learn(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        data: NDArray[np.float32],
+        labels: NDArray[np.int32],
+        top_k: int,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]: ...
+    def predict(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        data: NDArray[np.float32],
+        n_labels: int,
+        top_k: int | None,
+        threshold: float,
+        label_threshold: NDArray[np.float32] | None,
+        n_threads: int,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]: ...
+    def predict_row(
+        self,
+        indices: NDArray[np.int32],
+        values: NDArray[np.float32],
+        n_labels: int,
+        top_k: int,
+        threshold: float,
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]: ...
+    def named(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        data: NDArray[np.float32],
+        labels: NDArray[np.int32],
+        n_threads: int,
+    ) -> NDArray[np.float32]: ...
+    def leaves(
+        self, indptr: NDArray[np.int64], indices: NDArray[np.int32], data: NDArray[np.float32], n_threads: int
+    ) -> NDArray[np.int32]: ...
+    def route(
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], label: int
+    ) -> list[tuple[int, float, float, float, NDArray[np.int32], NDArray[np.float32]]]: ...
+    def state(self) -> dict[str, NDArray[Any]]: ...
+    def restore(self, arrays: dict[str, NDArray[Any]], n_labels: int) -> None: ...
+    @property
+    def n_examples(self) -> int: ...
+    @property
+    def n_swaps(self) -> int: ...
+    @property
+    def n_inner(self) -> int: ...
+    @property
+    def memory(self) -> int: ...
+
+class FilterTree:
+    def __init__(self, regressor: RegressorSettings, order: NDArray[np.int32]) -> None: ...
+    def learn(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        data: NDArray[np.float32],
+        labels: NDArray[np.int32],
+        sample_weight: NDArray[np.float32] | None,
+        order: NDArray[np.int64] | None,
+        progress: Progress | None,
+    ) -> float: ...
+    def winners(
+        self, indptr: NDArray[np.int64], indices: NDArray[np.int32], data: NDArray[np.float32], n_threads: int
+    ) -> NDArray[np.int32]: ...
+    def state(self) -> dict[str, NDArray[Any]]: ...
+    def restore(self, arrays: dict[str, NDArray[Any]]) -> None: ...

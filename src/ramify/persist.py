@@ -23,6 +23,8 @@ from ramify.trees.label_tree import LabelTree
 # Every class that a model file may name, and where it lives. Nothing else is ever imported for a file.
 MODELS = {
     "FastXMLClassifier": "ramify.models.fastxml",
+    "FilterTreeClassifier": "ramify.models.filter_tree",
+    "LOMTreeClassifier": "ramify.models.lomtree",
     "MemoryTreeClassifier": "ramify.models.memory_tree",
     "OnlinePLTClassifier": "ramify.models.online_plt",
     "PLTClassifier": "ramify.models.plt",

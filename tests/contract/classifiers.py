@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ramify import (
     FastXMLClassifier,
+    FilterTreeClassifier,
+    LOMTreeClassifier,
     MemoryTreeClassifier,
     OnlinePLTClassifier,
     PLTClassifier,
@@ -56,6 +58,11 @@ CLASSIFIERS = {
     "fastxml, propensities": lambda **settings: FastXMLClassifier(
         **{"n_trees": 3, "max_leaf": 3, "C": 4.0, "propensity": (0.55, 1.5), "random_state": 0, **settings}
     ),
+    "lomtree": lambda **settings: LOMTreeClassifier(**{"learning_rate": 1.0, "random_state": 0, **settings}),
+    "lomtree that swaps": lambda **settings: LOMTreeClassifier(
+        **{"max_nodes": 4, "loss": "logistic", "passes": 3, "random_state": 0, **settings}
+    ),
+    "filter tree": lambda **settings: FilterTreeClassifier(**{"passes": 5, "random_state": 0, **settings}),
     "spectral": lambda **settings: SpectralTreeClassifier(
         **{"n_candidates": 6, "rank": 8, "random_state": 0, **settings}
     ),
@@ -77,6 +84,14 @@ CLASSIFIERS = {
         }
     ),
 }
+
+# Models that learn exactly one class a row: they get such rows in the suite, and refuse others.
+ONE_CLASS = {"LOMTreeClassifier", "FilterTreeClassifier"}
+
+
+def learns_one_class(name):
+    return type(CLASSIFIERS[name]()).__name__ in ONE_CLASS
+
 
 # Settings under which training comes to the optimum and looks at nothing but rows and their weights.
 CONVERGED = {
@@ -114,6 +129,10 @@ CONVERGED = {
         "scorer_rate": 0.0,
         "max_examples": None,
     },
+    # Without inner nodes nothing is left but counts of classes.
+    "LOMTreeClassifier": {"max_nodes": 0},
+    # Small steps, which nothing scales; what a tournament's winner is given depends on the weights won.
+    "FilterTreeClassifier": {"learner": "sgd", "learning_rate": 0.0001, "shuffle": False, "passes": 40},
     # Sides start from what a row holds: a weight is as good as a repetition but for how far separators are solved.
     "FastXMLClassifier": {"eps": 1e-6},
     # Small steps again, as eps outweighs what AdaGrad sums up; and the ways of prediction, as chance has no weights.
@@ -159,7 +178,7 @@ ANY_WIDTH = (
 )
 WIDER_QUESTIONS = f"{ANY_WIDTH}; what else it checks, test_separable_classes_are_learned does"
 # Models whose rows may have any number of features, and whose texts are hashed, so that new words can come.
-TAKES_ANY_WIDTH = {"MemoryTreeClassifier": ANY_WIDTH, "OnlinePLTClassifier": ANY_WIDTH}
+TAKES_ANY_WIDTH = dict.fromkeys(["LOMTreeClassifier", "MemoryTreeClassifier", "OnlinePLTClassifier"], ANY_WIDTH)
 OWN_DEVIATIONS = {
     "TreeSoftmaxClassifier": {
         "check_sample_weight_equivalence_on_dense_data": ONE_STEP_A_ROW,
@@ -194,6 +213,19 @@ OWN_DEVIATIONS = {
         "check_classifiers_train": WIDER_QUESTIONS,
         "check_classifiers_train(readonly_memmap=True)": WIDER_QUESTIONS,
         "check_classifiers_train(readonly_memmap=True,X_dtype=float32)": WIDER_QUESTIONS,
+    },
+    "LOMTreeClassifier": {
+        "check_sample_weight_equivalence_on_dense_data": ONE_STEP_A_ROW,
+        "check_sample_weight_equivalence_on_sparse_data": ONE_STEP_A_ROW,
+        "check_n_features_in_after_fitting": ANY_WIDTH,
+        "check_estimators_partial_fit_n_features": ANY_WIDTH,
+        "check_classifiers_train": WIDER_QUESTIONS,
+        "check_classifiers_train(readonly_memmap=True)": WIDER_QUESTIONS,
+        "check_classifiers_train(readonly_memmap=True,X_dtype=float32)": WIDER_QUESTIONS,
+    },
+    "FilterTreeClassifier": {
+        "check_sample_weight_equivalence_on_dense_data": ONE_STEP_A_ROW,
+        "check_sample_weight_equivalence_on_sparse_data": ONE_STEP_A_ROW,
     },
 }
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from contract.classifiers import CLASSIFIERS
+from contract.classifiers import CLASSIFIERS, learns_one_class
 
 N_ROWS, N_FEATURES, N_LABELS = 120, 40, 12
 
@@ -19,8 +19,23 @@ def make(request):
     return CLASSIFIERS[request.param]
 
 
-def make_data():
-    """Rows about topics: a topic's features, and a few labels that go with it; every seventh row has no label."""
+@pytest.fixture(params=sorted(name for name in CLASSIFIERS if not learns_one_class(name)))
+def make_multilabel(request):
+    """Makes a classifier that takes rows with any number of labels."""
+    return CLASSIFIERS[request.param]
+
+
+@pytest.fixture(params=sorted(filter(learns_one_class, CLASSIFIERS)))
+def make_one_class(request):
+    """Makes a classifier that learns one class a row."""
+    return CLASSIFIERS[request.param]
+
+
+def make_data(one_class=False):
+    """Rows about topics: a topic's features, and a few labels that go with it; every seventh row has no label.
+
+    With `one_class` each row has one of its labels.
+    """
     generator = np.random.default_rng(7)
     topic = generator.integers(0, 4, N_ROWS)
     X = (generator.random((N_ROWS, N_FEATURES)) < 0.1) * generator.random((N_ROWS, N_FEATURES))
@@ -29,6 +44,9 @@ def make_data():
     Y[np.arange(N_ROWS), topic] = 1
     Y[np.arange(N_ROWS), 4 + topic * 2 + generator.integers(0, 2, N_ROWS)] = 1
     Y[::7] = 0
+    if one_class:
+        Y[:] = 0
+        Y[np.arange(N_ROWS), np.where(generator.random(N_ROWS) < 0.5, topic, 4 + topic * 2 + np.arange(N_ROWS) % 2)] = 1
     names = np.array([f"Thema {column}, größer" for column in range(N_LABELS)], dtype=object)
     return SimpleNamespace(
         X=sparse.csr_array(X.astype(np.float32)),
@@ -41,8 +59,10 @@ def make_data():
 
 
 @pytest.fixture
-def data():
-    return make_data()
+def data(request):
+    """Small data as the classifier at hand takes them."""
+    name = request.node.callspec.params.get("make") if hasattr(request.node, "callspec") else None
+    return make_data(one_class=name is not None and learns_one_class(name))
 
 
 def same(one, other):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from contract.conftest import N_FEATURES, N_LABELS, same
+from contract.conftest import N_FEATURES, N_LABELS, make_data, same
 
 
 def check_form(answer, n_rows, n_labels=N_LABELS):
@@ -238,16 +238,18 @@ def test_a_column_without_examples_keeps_its_place(make, data):
     assert clf.predict(data.X)[:, [0, 1, N_LABELS + 2]].nnz == 0
 
 
-def test_rows_without_labels_lower_the_probabilities(make, data):
+def test_rows_without_labels_lower_the_probabilities(make_multilabel, data):
     kept = np.flatnonzero(data.Y.sum(axis=1) > 0)
-    with_rows = make().fit(sparse.vstack([data.X[kept]] * 2), sparse.vstack([data.Y[kept], data.Y[kept] * 0]))
-    without = make().fit(data.X[kept], data.Y[kept])
+    with_rows = make_multilabel().fit(
+        sparse.vstack([data.X[kept]] * 2), sparse.vstack([data.Y[kept], data.Y[kept] * 0])
+    )
+    without = make_multilabel().fit(data.X[kept], data.Y[kept])
     total = [clf.predict_proba(data.X, threshold=0.0).sum() for clf in (with_rows, without)]
     assert total[0] < 0.8 * total[1]
 
 
-def test_only_rows_without_labels_and_known_columns_are_enough_to_train(make, data):
-    clf = make().fit(data.X, data.Y * 0)
+def test_only_rows_without_labels_and_known_columns_are_enough_to_train(make_multilabel, data):
+    clf = make_multilabel().fit(data.X, data.Y * 0)
     assert clf.predict(data.X).nnz == 0
     check_form(clf.predict_proba(data.X, top_k=2), data.X.shape[0])
 
@@ -267,3 +269,19 @@ def test_score_is_the_share_of_rows_that_are_entirely_right(make, data):
     assert clf.score(data.X, [[*labels, "unknown"] for labels in data.collections]) == 0
     weight = np.arange(1, len(right) + 1)
     assert clf.score(data.X, data.collections, sample_weight=weight) == pytest.approx(np.average(right, weights=weight))
+
+
+def test_models_of_one_class_refuse_rows_with_none_or_several(make_one_class):
+    data = make_data(one_class=True)
+    several, none = data.Y.toarray(), data.Y.toarray()
+    several[3, :2] = 1
+    none[5] = 0
+    clf = make_one_class().fit(data.X, data.Y)
+    before = clf.predict_proba(data.X)
+    for Y, said in ((several, r"row 3 of Y has [23] labels"), (none, "row 5 of Y has no label")):
+        with pytest.raises(ValueError, match=f"{type(clf).__name__} learns exactly one class a row, but {said}"):
+            make_one_class().fit(data.X, Y)
+        for learn in (clf.fit, getattr(clf, "partial_fit", clf.fit)):
+            with pytest.raises(ValueError, match=said):
+                learn(data.X, Y)
+    assert same(clf.predict_proba(data.X), before)

@@ -15,7 +15,7 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.model_selection import KFold, cross_val_score
 
 from contract.classifiers import CONVERGED
-from contract.conftest import make_data, same
+from contract.conftest import same
 from ramify import persist
 
 LABELS = ["Y", "collections", "y"]
@@ -151,8 +151,7 @@ def test_several_threads_may_ask_at_once(make, data):
     assert singles == single
 
 
-def _fit_and_predict_in_child(clf, make_again, pipe):
-    data = make_data()
+def _fit_and_predict_in_child(clf, make_again, data, pipe):
     fitted_here = make_again.fit(data.X, data.Y)
     pipe.send((clf.predict_proba(data.X, top_k=3), fitted_here.predict_proba(data.X, top_k=3)))
     pipe.close()
@@ -163,7 +162,7 @@ def test_a_forked_child_predicts_and_trains(make, data):
     expected = clf.predict_proba(data.X, top_k=3)
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_fit_and_predict_in_child, args=(clf, make(n_jobs=2), sender))
+    child = context.Process(target=_fit_and_predict_in_child, args=(clf, make(n_jobs=2), data, sender))
     child.start()
     sender.close()
     assert receiver.poll(60), "the child hangs"

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
 from ramify.cli.softmax import Kind
 
-HOMES = {
-    Kind.fastxml: ("ramify.models.fastxml", "FastXMLClassifier"),
-    Kind.spectral: ("ramify.models.spectral", "SpectralTreeClassifier"),
-}
+# Those whose parameters have options of their own; the others are made by `ramify.models.presets`.
+WITH_OPTIONS = (Kind.plt, Kind.tree_softmax)
 
 Parameters = Annotated[
     list[str] | None,
@@ -25,14 +22,27 @@ Parameters = Annotated[
 
 def new_classifier(kind: Kind, given: list[str] | None, **shared: Any) -> Any:
     """A classifier by its short name; parameters that it does not have are refused by name."""
-    home, name = HOMES[kind]
-    known = getattr(import_module(home), name)
+    from ramify.models.presets import make_classifier, preset_class
+
+    known: Any = preset_class(kind.value)
+    name = known.__name__
     parameters = parse_parameters(given)
     allowed = sorted(set(known._get_param_names()) - set(shared) - {"verbose", "base"})
     for parameter in parameters:
         if parameter not in allowed:
             raise ValueError(f"--set {parameter}: a {name} has no such parameter; it has {', '.join(allowed)}")
-    return known(**shared, **parameters)
+    return make_classifier(kind.value, **shared, **parameters)
+
+
+def learns_one_class(classifier: Any) -> bool:
+    """Whether a classifier takes nothing but one class a row."""
+    return not classifier.__sklearn_tags__().classifier_tags.multi_label
+
+
+def shape_words(facts: dict[str, Any]) -> str:
+    """Size of a tree over rows in words; nothing for models that do not tell it."""
+    parts = [f"{facts['nodes']:,} nodes", f"depth {facts['depth']}"] if {"nodes", "depth"} <= facts.keys() else []
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def parse_parameters(given: list[str] | None) -> dict[str, Any]:
@@ -54,7 +64,10 @@ def parse_parameters(given: list[str] | None) -> dict[str, Any]:
 
 def filter_facts(classifier: Any) -> dict[str, Any]:
     """What training told about the filter of candidates; nothing for models without one."""
-    return dict(getattr(classifier, "training_report_", {}))
+    names = ("n_nodes", "depth", "n_swaps")
+    shape = {name.removeprefix("n_"): getattr(classifier, f"{name}_", None) for name in names}
+    told = {name: value for name, value in shape.items() if value is not None}
+    return told | dict(getattr(classifier, "training_report_", {}))
 
 
 def filter_words(facts: dict[str, Any]) -> str:

@@ -15,6 +15,13 @@ class Kind(str, Enum):
     tree_softmax = "tree-softmax"
     fastxml = "fastxml"
     spectral = "spectral"
+    lomtree = "lomtree"
+    filter_tree = "filter-tree"
+    memory_tree = "memory-tree"
+    random_tree = "random-tree"
+    oaa = "oaa"
+    online_random_tree = "online-random-tree"
+    online_oaa = "online-oaa"
 
 
 class Storage(str, Enum):
@@ -27,7 +34,8 @@ KindOption = Annotated[
     typer.Option(
         "--classifier",
         help="plt: linear label tree; tree-softmax: embeddings, as in fastText; fastxml: trees over rows; "
-        "spectral: candidates by a tree, then decided.",
+        "spectral: candidates by a tree, then decided; lomtree, filter-tree, memory-tree: one class a row (memory-tree "
+        "also several), in logarithmic time; random-tree, oaa: the usual baselines.",
     ),
 ]
 Dim = Annotated[int | None, typer.Option("--dim", help="tree-softmax: numbers in an embedding.")]

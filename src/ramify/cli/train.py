@@ -142,7 +142,7 @@ def train(
         given - {"learning_rate"} if is_softmax else given, BATCH_ONLY if is_online else ONLINE_ONLY, is_online
     )
     trained: Any
-    if classifier in classifiers.HOMES:
+    if classifier not in classifiers.WITH_OPTIONS:
         unfit = {"tree", "is_online", *BATCH_ONLY, *ONLINE_ONLY} & given
         if unfit:
             flag = min(unfit).replace("is_", "").replace("_", "-")
@@ -156,6 +156,10 @@ def train(
             n_jobs=n_jobs(threads),
             random_state=seed,
         )
+        if hasattr(trained, "partial_fit"):
+            by_default = Vectorizer.hashing if "vectorizer" not in given else vectorizer
+            trained.set_params(vectorizer=_online_vectorizer(by_default, ngrams))
+        multiclass = multiclass or classifiers.learns_one_class(trained)
     elif parameter:
         raise ValueError(
             f"--set is not for --classifier {classifier.value}, whose parameters have options of their own"
@@ -227,7 +231,7 @@ def train(
         took = time.perf_counter() - start
 <<<<<<< HEAD
         names.give_to(trained)
-        if is_online:
+        if hasattr(type(trained), "source_format_"):
             trained.source_format_ = _source_format(rows)
 =======
         names.give_to(classifier)
@@ -291,7 +295,7 @@ def in_words(facts: dict[str, Any]) -> str:
     if "trees" not in facts:
         trained = (
             f"Trained {output.count(facts['rows'], 'row')} x {output.count(facts['labels'], 'label')} "
-            f"in {output.seconds(facts['seconds'])}. "
+            f"in {output.seconds(facts['seconds'])}{classifiers.shape_words(facts)}. "
             f"Saved to {facts['model']}/ ({output.size_in_words(facts['bytes'])})."
         )
         return f"{trained}\n{classifiers.filter_words(facts)}" if "leaves" in facts else trained

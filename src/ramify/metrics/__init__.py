@@ -16,6 +16,7 @@ from ramify.metrics.decisions import example_f1, macro_f1, micro_f1
 from ramify.metrics.efficiency import expected_depth_at_k, labels_needed
 from ramify.metrics.filtering import filter_recall
 from ramify.metrics.multiclass import accuracy, entropy_reduction
+from ramify.metrics.partition import PartitionQuality, leaf_entropy, partition_quality
 from ramify.metrics.probability import (
     ReliabilityCurve,
     brier_score,
@@ -35,6 +36,7 @@ from ramify.metrics.ranking import (
 from ramify.metrics.report import evaluate
 
 __all__ = [
+    "PartitionQuality",
     "ReliabilityCurve",
     "accuracy",
     "brier_score",
@@ -46,10 +48,12 @@ __all__ = [
     "expected_depth_at_k",
     "filter_recall",
     "labels_needed",
+    "leaf_entropy",
     "log_loss",
     "macro_f1",
     "micro_f1",
     "ndcg_at_k",
+    "partition_quality",
     "precision_at_k",
     "propensities",
     "psndcg_at_k",

@@ -24,7 +24,7 @@ from ramify.validation import check_flag, check_integer, check_jobs, check_numbe
 
 
 class LOMTreeClassifier(StreamRows, ExtremeClassifier):
-    """Online decision tree for very many classes: a node's linear regressor sends each class to one side, both alike full.
+    """Online decision tree for very many classes: a node sends each class to one side, and to both sides as many rows.
 
     Training and prediction take time in the depth of the tree, which is about the logarithm of the classes; classes and
     features need not be announced. Leaves that turn out useless are recycled where they are needed.
@@ -280,7 +280,10 @@ class LOMTreeClassifier(StreamRows, ExtremeClassifier):
         bias = self.n_features_in_  # as in the other models
         route = self.learner_.route(indices, values, column)
         return [
-            [(node, mass, share, score, np.where(f < 0, bias, f), added) for node, mass, share, score, f, added in route]
+            [
+                (node, mass, share, score, np.where(f < 0, bias, f), added)
+                for node, mass, share, score, f, added in route
+            ]
         ]
 
     # --- model files ----------------------------------------------------------------------------------------------

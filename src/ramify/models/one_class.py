@@ -1,4 +1,4 @@
-"""What models of one class a row share: rows with none or with several labels are refused, and linear regressors set up."""
+"""What models of one class a row share: they refuse rows with none or several, and have linear regressors at nodes."""
 
 from __future__ import annotations
 
