@@ -130,7 +130,7 @@ private:
         } else {
             if (!(nodes_[v].size - nodes_[v].classes.best_count > settings_.swap_resistance * (nodes_[root].size + 1))) return false;
             left = orphan();
-            if (left < 0) return false;
+            if (left < 0 || left == v) return false;  // with a resistance below 1 it may be this very leaf
             right = nodes_[left].parent;
             detach(left);
             ++totals_.n_swaps;

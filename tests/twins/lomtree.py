@@ -73,7 +73,7 @@ class PlainLomTree:
             if not node.size - max(node.reached.values()) > self.swap_resistance * (root.size + 1):
                 return False
             left = self.orphan()
-            if left < 0:
+            if left in (-1, v):
                 return False
             right = self.nodes[left].parent
             self.detach(left)
