@@ -51,11 +51,11 @@ def test_passes_and_bounds_are_set_and_told(folder, capsys):
     ("arguments", "said"),
     [
         (["--set", "alpha=7"], "alpha must be"),
-        (["--set", "arity=2"], "a memory-tree has no such parameter; it has leaf_multiplier"),
+        (["--set", "arity=2"], "a MemoryTreeClassifier has no such parameter; it has "),
         (["--set", "alpha"], "--set takes NAME=VALUE"),
-        (["--arity", "3"], "--arity is for label trees"),
-        (["--online"], "--online is for label trees"),
-        (["--classifier", "label-tree", "--set", "alpha=1"], "--set is for --classifier"),
+        (["--arity", "3"], "--arity is not for --classifier memory-tree"),
+        (["--online"], "--online is not for --classifier memory-tree"),
+        (["--classifier", "plt", "--set", "alpha=1"], "--set is not for --classifier plt"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_the_data_are_read(folder, capsys, arguments, said):

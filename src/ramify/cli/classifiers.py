@@ -20,29 +20,31 @@ Parameters = Annotated[
 ]
 
 
-def new_classifier(kind: Kind, given: list[str] | None, **shared: Any) -> Any:
-    """A classifier by its short name; parameters that it does not have are refused by name."""
+# Options that are also parameters of those that go over the rows repeatedly.
+REPEATED = ("passes", "shuffle")
+
+
+def new_classifier(kind: Kind, given: list[str] | None, options: dict[str, Any], **shared: Any) -> Any:
+    """A classifier by its short name; options and parameters that it does not have are refused by name."""
     from ramify.models.presets import make_classifier, preset_class
 
     known: Any = preset_class(kind.value)
     name = known.__name__
     parameters = parse_parameters(given)
     allowed = sorted(set(known._get_param_names()) - set(shared) - {"verbose", "base"})
+    for option in sorted(options):
+        if option not in REPEATED or option not in allowed:
+            flag = option.replace("is_", "").replace("_", "-")
+            raise ValueError(f"--{flag} is not for --classifier {kind.value}: its parameters are given with --set")
     for parameter in parameters:
         if parameter not in allowed:
             raise ValueError(f"--set {parameter}: a {name} has no such parameter; it has {', '.join(allowed)}")
-    return make_classifier(kind.value, **shared, **parameters)
+    return make_classifier(kind.value, **shared, **options, **parameters)
 
 
 def learns_one_class(classifier: Any) -> bool:
     """Whether a classifier takes nothing but one class a row."""
     return not classifier.__sklearn_tags__().classifier_tags.multi_label
-
-
-def shape_words(facts: dict[str, Any]) -> str:
-    """Size of a tree over rows in words; nothing for models that do not tell it."""
-    parts = [f"{facts['nodes']:,} nodes", f"depth {facts['depth']}"] if {"nodes", "depth"} <= facts.keys() else []
-    return f" ({', '.join(parts)})" if parts else ""
 
 
 def parse_parameters(given: list[str] | None) -> dict[str, Any]:
@@ -62,12 +64,13 @@ def parse_parameters(given: list[str] | None) -> dict[str, Any]:
     return found
 
 
-def filter_facts(classifier: Any) -> dict[str, Any]:
-    """What training told about the filter of candidates; nothing for models without one."""
-    names = ("n_nodes", "depth", "n_swaps")
-    shape = {name.removeprefix("n_"): getattr(classifier, f"{name}_", None) for name in names}
-    told = {name: value for name, value in shape.items() if value is not None}
-    return told | dict(getattr(classifier, "training_report_", {}))
+def facts_of(classifier: Any) -> dict[str, Any]:
+    """What a model without label trees tells about itself: nodes, stored examples, or its filter of candidates."""
+    if hasattr(classifier, "n_nodes_"):
+        return {"nodes": classifier.n_nodes_, "depth": classifier.depth_, "swaps": classifier.n_swaps_}
+    if hasattr(classifier, "n_examples_"):
+        return {"n_examples": classifier.n_examples_}
+    return dict(getattr(classifier, "training_report_", {}))
 
 
 def filter_words(facts: dict[str, Any]) -> str:

@@ -9,11 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-<<<<<<< HEAD
 from ramify.cli import classifiers, online, output, softmax
-=======
-from ramify.cli import kinds, online, output
->>>>>>> a321ef9 (Train memory trees by name from the command line, describe them and their files, damage their states)
 from ramify.cli.online import Learner, Policy
 from ramify.cli.options import (
     AsJson,
@@ -33,12 +29,9 @@ EXAMPLES = examples(
     "ramify train train.txt --model model --n-trees 3 --max-leaf 100 --threads 2",
     "ramify train train.txt --model model --tree interpolated --tree-option lam=0.5",
     "ramify train train.txt --model model --online --passes 3",
-<<<<<<< HEAD
     "ramify train notes.jsonl --model notes-model --classifier tree-softmax --ngrams 2 --storage int8",
     "ramify train train.txt --model model --classifier spectral --set n_candidates=50 --set depth=auto",
-=======
     "ramify train train.txt --model model --classifier memory-tree --multiclass --set alpha=0.5",
->>>>>>> a321ef9 (Train memory trees by name from the command line, describe them and their files, damage their states)
 )
 
 # What an online learner has no use for, and what only it has.
@@ -111,15 +104,10 @@ def train(
     decay: online.Decay = None,
     l2: online.L2 = None,
     memory_budget: online.MemoryBudget = None,
-<<<<<<< HEAD
     dim: softmax.Dim = None,
     epochs: softmax.Epochs = None,
     storage: softmax.StorageOption = softmax.Storage.float32,
     hogwild: softmax.Hogwild = False,
-=======
-    kind: kinds.KindOption = kinds.Kind.label_tree,
-    parameter: kinds.Parameters = None,
->>>>>>> a321ef9 (Train memory trees by name from the command line, describe them and their files, damage their states)
     seed: online.Seed = 0,
     threads: Threads = None,
     json: AsJson = False,
@@ -135,23 +123,20 @@ def train(
 
     check_target(model)
     given = online.given_on_command_line(context)
-<<<<<<< HEAD
     is_softmax = classifier is softmax.Kind.tree_softmax
-    softmax.refuse_options(given, is_softmax=is_softmax, is_online=is_online)
-    online.refuse_options(
-        given - {"learning_rate"} if is_softmax else given, BATCH_ONLY if is_online else ONLINE_ONLY, is_online
-    )
+    has_options = classifier in classifiers.WITH_OPTIONS
+    if has_options:
+        softmax.refuse_options(given, is_softmax=is_softmax, is_online=is_online)
+        online.refuse_options(
+            given - {"learning_rate"} if is_softmax else given, BATCH_ONLY if is_online else ONLINE_ONLY, is_online
+        )
     trained: Any
-    if classifier not in classifiers.WITH_OPTIONS:
-        unfit = {"tree", "is_online", *BATCH_ONLY, *ONLINE_ONLY} & given
-        if unfit:
-            flag = min(unfit).replace("is_", "").replace("_", "-")
-            raise ValueError(
-                f"--{flag} is not for --classifier {classifier.value}: its parameters are given with --set"
-            )
+    if not has_options:
+        unfit = {"tree", "is_online", *BATCH_ONLY, *ONLINE_ONLY, *softmax.OWN} & given
         trained = classifiers.new_classifier(
             classifier,
             parameter,
+            {name: context.params[name] for name in unfit},
             vectorizer=_vectorizer(vectorizer, ngrams),
             n_jobs=n_jobs(threads),
             random_state=seed,
@@ -184,18 +169,6 @@ def train(
     elif is_online:
         by_default = Vectorizer.hashing if "vectorizer" not in given else vectorizer
         trained = OnlinePLTClassifier(
-=======
-    is_label_tree = kind is kinds.Kind.label_tree
-    if is_label_tree:
-        online.refuse_options(given, BATCH_ONLY if is_online else ONLINE_ONLY, is_online)
-        kinds.refuse(parameter)
-    by_default = Vectorizer.hashing if "vectorizer" not in given else vectorizer
-    classifier: Any
-    if not is_label_tree:
-        classifier = kinds.make(kind.value, given, context, _online_vectorizer(by_default, ngrams), n_jobs(threads))
-    elif is_online:
-        classifier = OnlinePLTClassifier(
->>>>>>> a321ef9 (Train memory trees by name from the command line, describe them and their files, damage their states)
             tree=_tree(tree) if "tree" in given else None,
             passes=passes,
             shuffle=shuffle,
@@ -229,15 +202,9 @@ def train(
         start = time.perf_counter()
         trained.fit(rows.X, rows.classes() if multiclass else rows.Y)
         took = time.perf_counter() - start
-<<<<<<< HEAD
         names.give_to(trained)
         if hasattr(type(trained), "source_format_"):
             trained.source_format_ = _source_format(rows)
-=======
-        names.give_to(classifier)
-        if hasattr(classifier, "source_format_"):
-            classifier.source_format_ = _source_format(rows)
->>>>>>> a321ef9 (Train memory trees by name from the command line, describe them and their files, damage their states)
         with progress.phase("saving"):
             save_without_machine(trained, model)
         report: dict[str, Any] | None = None
@@ -259,64 +226,47 @@ def train(
 def training_facts(classifier: Any, n_rows: int, took: float, tree_took: float, path: Path) -> dict[str, Any]:
     from ramify.cli.models import trees_of
 
-    if not hasattr(classifier, "tree_"):
-        return {
-            "rows": n_rows,
-            "features": classifier.n_features_in_,
-            "labels": classifier.n_labels_,
-            "seconds": round(took, 3),
-            **classifiers.filter_facts(classifier),
-            "model": str(path),
-            "bytes": output.directory_size(path),
+    trees = trees_of(classifier) if hasattr(classifier, "tree_") else []
+    if trees:
+        fitted = [name for name in ("C", "positive_weight") if hasattr(classifier, f"{name}_")]
+        told = {
+            "tree_seconds": round(tree_took, 3),
+            "trees": len(trees),
+            "blocks": sum(int((tree.n_children > 0).sum()) for tree in trees),
+            **{name: getattr(classifier, f"{name}_") for name in fitted},
+            "depth": max(tree.height for tree in trees),
         }
-    trees = trees_of(classifier)
-    told = ("C", "positive_weight") if trees else ("n_examples",)
-    fitted = [name for name in told if hasattr(classifier, f"{name}_")]
-    tree_facts = {
-        "tree_seconds": round(tree_took, 3),
-        "trees": len(trees),
-        "blocks": sum(int((tree.n_children > 0).sum()) for tree in trees),
-    }
+    else:
+        told = classifiers.facts_of(classifier)
     return {
         "rows": n_rows,
         "features": classifier.n_features_in_,
         "labels": classifier.n_labels_,
         "seconds": round(took, 3),
-        **(tree_facts if trees else {}),
-        **{name: getattr(classifier, f"{name}_") for name in fitted},
-        **({"depth": max(tree.height for tree in trees)} if trees else {}),
+        **told,
         "model": str(path),
         "bytes": output.directory_size(path),
     }
 
 
 def in_words(facts: dict[str, Any]) -> str:
-<<<<<<< HEAD
-    if "trees" not in facts:
-        trained = (
-            f"Trained {output.count(facts['rows'], 'row')} x {output.count(facts['labels'], 'label')} "
-            f"in {output.seconds(facts['seconds'])}{classifiers.shape_words(facts)}. "
-            f"Saved to {facts['model']}/ ({output.size_in_words(facts['bytes'])})."
-        )
-        return f"{trained}\n{classifiers.filter_words(facts)}" if "leaves" in facts else trained
-    trees = "tree" if facts["trees"] == 1 else f"{facts['trees']} trees"
-    built = f"{trees} {output.seconds(facts['tree_seconds'])}, " if facts["tree_seconds"] else ""
-=======
     told = []
     if facts.get("tree_seconds"):
         trees = "tree" if facts["trees"] == 1 else f"{facts['trees']} trees"
         told.append(f"{trees} {output.seconds(facts['tree_seconds'])}")
     if "blocks" in facts:
         told += [output.count(facts["blocks"], "block"), f"depth {facts['depth']}"]
+    elif "nodes" in facts:
+        told += [output.count(facts["nodes"], "node"), f"depth {facts['depth']}"]
     elif "n_examples" in facts:
         told.append(f"{output.count(facts['n_examples'], 'example')} stored")
     details = f" ({', '.join(told)})" if told else ""
->>>>>>> a321ef9 (Train memory trees by name from the command line, describe them and their files, damage their states)
-    return (
+    trained = (
         f"Trained {output.count(facts['rows'], 'row')} x {output.count(facts['labels'], 'label')} "
         f"in {output.seconds(facts['seconds'])}{details}. "
         f"Saved to {facts['model']}/ ({output.size_in_words(facts['bytes'])})."
     )
+    return f"{trained}\n{classifiers.filter_words(facts)}" if "leaves" in facts else trained
 
 
 def _tree(given: str) -> Any:
