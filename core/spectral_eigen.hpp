@@ -127,13 +127,19 @@ private:
             for (int j = 0; j < B; ++j) W[f * B + j] = static_cast<float>(W[f * B + j] - along[j] * problem_.balance[f]);
     }
 
-    /// G = A^T C, made symmetric.
+    /// G = A^T C, made symmetric. Some rows are added up in floats, side by side, before they go into the sum.
     void gram(const std::vector<float>& A, const std::vector<float>& C) {
+        constexpr std::size_t n_together = 32;
         for (auto& row : G_)
             for (double& g : row) g = 0;
-        for (std::size_t f = 0; f < problem_.dimension(); ++f)
+        for (std::size_t first = 0; first < problem_.dimension(); first += n_together) {
+            float part[B][B] = {};
+            for (std::size_t f = first; f < std::min(problem_.dimension(), first + n_together); ++f)
+                for (int i = 0; i < B; ++i)
+                    for (int j = 0; j < B; ++j) part[i][j] += A[f * B + i] * C[f * B + j];
             for (int i = 0; i < B; ++i)
-                for (int j = 0; j < B; ++j) G_[i][j] += static_cast<double>(A[f * B + i]) * C[f * B + j];
+                for (int j = 0; j < B; ++j) G_[i][j] += part[i][j];
+        }
         for (int i = 0; i < B; ++i)
             for (int j = 0; j < i; ++j) G_[i][j] = G_[j][i] = (G_[i][j] + G_[j][i]) / 2;
     }
@@ -141,26 +147,24 @@ private:
     /// Columns of unit length, orthogonal to each other and the balance direction; what depends on the others becomes zero. False: all did.
     bool orthonormalise(std::vector<float>& W) {
         double vectors[B][B], values[B];
-        bool has_any = false;
         // Twice: what was nearly dependent is orthogonal to rounding only after the second time.
         for (int round = 0; round < 2; ++round) {
             gram(W, W);
             small_eigen<B>(G_, vectors, values);
-            has_any = values[0] > 1e-300 && std::isfinite(values[0]);
-            if (!has_any) return false;
+            if (!(values[0] > 1e-300) || !std::isfinite(values[0])) return false;
+            float change[B][B];
+            for (int j = 0; j < B; ++j)
+                for (int i = 0; i < B; ++i)
+                    change[i][j] = values[j] > 1e-11 * values[0] ? static_cast<float>(vectors[i][j] / std::sqrt(values[j])) : 0.0f;
             for (std::size_t f = 0; f < problem_.dimension(); ++f) {
-                double row[B];
-                for (int j = 0; j < B; ++j) {
-                    row[j] = 0;
-                    if (values[j] <= 1e-11 * values[0]) continue;
-                    for (int i = 0; i < B; ++i) row[j] += vectors[i][j] * W[f * B + i];
-                    row[j] /= std::sqrt(values[j]);
-                }
-                for (int j = 0; j < B; ++j) W[f * B + j] = static_cast<float>(row[j]);
+                float row[B] = {};
+                for (int i = 0; i < B; ++i)
+                    for (int j = 0; j < B; ++j) row[j] += W[f * B + i] * change[i][j];
+                for (int j = 0; j < B; ++j) W[f * B + j] = row[j];
             }
             if (round == 0) project(W);
         }
-        return has_any;
+        return true;
     }
 
     const SplitProblem& problem_;

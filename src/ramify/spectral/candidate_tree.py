@@ -36,8 +36,8 @@ class TreeSettings:
     min_path: float = 0.05
     prune: float = 0.0
     solver: str = "randomised"
-    max_iterations: int = 20
-    tolerance: float = 1e-3
+    max_iterations: int = 6
+    tolerance: float = 0.01
     cg_iterations: int = 8
 
     def core(self, keeps_inner: bool) -> _core.CandidateTreeSettings:
@@ -193,7 +193,8 @@ class CandidateTree:
         found = []
         for start, stop in zip(counts.indptr[:-1], counts.indptr[1:], strict=True):
             labels, numbers = counts.indices[start:stop], counts.data[start:stop]
-            best = np.lexsort((labels, -numbers))[:top]
+            # Fractions of equal counts add up to equal counts but for rounding.
+            best = np.lexsort((labels, -np.round(numbers, 2)))[:top]
             found.append([(int(labels[k]), float(numbers[k])) for k in best if numbers[k] > 0])
         return found
 
