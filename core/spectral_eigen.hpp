@@ -17,7 +17,7 @@ namespace ramify {
 struct EigenSettings {
     bool is_block = true;     ///< several directions at once
     int max_iterations = 20;
-    double tolerance = 1e-3;  ///< stop when the eigenvalue grows by less than this share of it
+    double tolerance = 1e-3;  ///< stop when the eigenvalue grows by less than this share of it; 0: never
     int cg_iterations = 8;
 };
 
@@ -91,7 +91,9 @@ public:
             project(AW_);
             gram(W_, AW_);
             small_eigen<B>(G_, vectors, values);
-            const bool is_last = iteration + 1 >= settings_.max_iterations || !(values[0] - last > settings_.tolerance * values[0]);
+            // Without a tolerance all steps are taken: what the eigenvalue gains at last is less than it is rounded.
+            const bool is_close = settings_.tolerance > 0 && !(values[0] - last > settings_.tolerance * values[0]);
+            const bool is_last = is_close || iteration + 1 >= settings_.max_iterations;
             last = values[0];
             if (is_last) break;
             W_.swap(AW_);

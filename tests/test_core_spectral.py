@@ -12,7 +12,7 @@ from ramify.data.synthetic import make_dense, make_multilabel
 from ramify.spectral import TreeSettings, eigen_split, grow_candidate_tree, purity
 from twins.spectral import exact_split, label_least_squares, plain_leaf, plain_tree
 
-EXACT = {"max_iterations": 2000, "tolerance": 0.0, "cg_iterations": 300}
+EXACT = {"max_iterations": 500, "tolerance": 0.0, "cg_iterations": 300}
 
 
 def dense_problem(n_labels_a_row, seed=0, n=60, d=12, m=7):
@@ -128,8 +128,8 @@ SETTINGS = TreeSettings(depth=5, n_candidates=4, recall=0.95)
 @pytest.mark.parametrize("noise", [0.0, 1.0])
 def test_the_tree_is_that_of_the_plain_twin(multilabel, noise):
     X, Y = small_data(multilabel)
-    settings = TreeSettings(depth=3, n_candidates=4, recall=0.95, noise=noise, max_iterations=3000, tolerance=0.0)
-    settings = TreeSettings(**{**settings.__dict__, "cg_iterations": 300})
+    settings = TreeSettings(depth=3, n_candidates=4, recall=0.95, noise=noise, max_iterations=60, tolerance=0.0)
+    settings = TreeSettings(**{**settings.__dict__, "cg_iterations": 60})
     tree = grow_candidate_tree(X, Y, settings, seed=1)
     twin = plain_tree(X.toarray(), Y.toarray(), settings)
     arrays = tree.arrays
@@ -168,7 +168,7 @@ def test_sides_are_balanced_and_small_paths_are_cut():
 
 def test_the_deviation_may_be_that_of_rows_around_what_their_labels_predict():
     X, Y = small_data(True)
-    exact = {"depth": 1, "n_candidates": 4, "max_iterations": 3000, "tolerance": 0.0, "cg_iterations": 300}
+    exact = {"depth": 1, "n_candidates": 4, "max_iterations": 200, "tolerance": 0.0, "cg_iterations": 300}
     tree = grow_candidate_tree(X, Y, TreeSettings(**exact, deviation="within"))
     unit = X.toarray() / np.linalg.norm(X.toarray(), axis=1, keepdims=True)
     direction, _ = exact_split(unit, Y.toarray(), np.ones(400))
