@@ -13,7 +13,7 @@ from scipy import sparse
 from ramify import _core
 from ramify.data.csr import csr_rows
 from ramify.estimator import ExtremeClassifier, Query, TrainingData
-from ramify.models.one_row import plain_row
+from ramify.models.one_row import Settled, learn_plain_row
 from ramify.models.online_parts import refuse_changes
 from ramify.models.stream_rows import GROWING, DictRow, Piece, StreamRows
 from ramify.models.trained_tree import csr_parts
@@ -86,6 +86,7 @@ class MemoryTreeClassifier(StreamRows, ExtremeClassifier):
 
     learner_: _core.MemoryTree
     learner_settings_: dict[str, Any]
+    _settled: Settled
     # How the rows were written, if a file or a stream told: the same number may be another feature in another format.
     source_format_: str | None = None
     _may_know_no_label = True
@@ -233,9 +234,8 @@ class MemoryTreeClassifier(StreamRows, ExtremeClassifier):
 
         Where each row's answer begins, the answers' label columns, best first, and the 0/1 array of what was true.
         """
-        self._check_parameters()
         with GROWING:
-            refuse_changes(self.learner_settings_, self._settings())
+            self._check_unchanged()
             rows, indicator, _ = self._next_piece(X, y, None)
         y_indptr, y_indices, _ = csr_parts(indicator)
         return *self.learner_.test_then_learn(*csr_parts(rows), y_indptr, y_indices, top_k), indicator
@@ -246,7 +246,7 @@ class MemoryTreeClassifier(StreamRows, ExtremeClassifier):
         y is the row's class, its collection of labels, or, for a model of 0/1 arrays, a row of them.
         """
         if isinstance(x, Mapping):
-            if self._learn_plain_row(x, y):
+            if learn_plain_row(self, x, y):
                 return self
             x = DictRow(x)
         elif isinstance(x, str):
@@ -255,25 +255,18 @@ class MemoryTreeClassifier(StreamRows, ExtremeClassifier):
             x = np.asarray(x).reshape(1, -1)
         return self.partial_fit(x, self._one_label_row(y))
 
-    def _learn_plain_row(self, x: Mapping[Any, Any], y: Any) -> bool:
-        """The short way of a row that holds no surprise; False, and nothing has happened, if it may."""
-        if "learner_" not in self.__dict__ or self.verbose is True:
-            return False
+    def _check_unchanged(self) -> None:
         self._check_parameters()
-        with GROWING:
-            refuse_changes(self.learner_settings_, self._settings())
-            labels = self.label_encoding_.known_columns(y)
-            row = None if labels is None else plain_row(self, x)
-            if labels is None or row is None:
-                return False
-            indices, values, width, fresh = row
-            if fresh:
-                self.feature_columns_.update(fresh)
-            if width > self.n_features_in_:
-                self._widen(width, self.n_labels_)
+        refuse_changes(self.learner_settings_, self._settings())
+
+    def _can_learn(self, labels: NDArray[np.int32]) -> bool:
+        return True
+
+    def _learn_plain(
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], labels: NDArray[np.int32], n_threads: int
+    ) -> None:
         x_bounds, y_bounds = np.array([0, len(indices)]), np.array([0, len(labels)])
         self.learner_.learn(x_bounds, indices, values, y_bounds, np.sort(labels), None, None, None)
-        return True
 
     # --- what is stored -------------------------------------------------------------------------------------------
 
@@ -349,6 +342,7 @@ class MemoryTreeClassifier(StreamRows, ExtremeClassifier):
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
+        state.pop("_settled", None)
         if "learner_" in state:
             state["learner_"] = self.learner_.state()
             # A copy, too, goes its own way from here.
