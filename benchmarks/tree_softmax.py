@@ -39,6 +39,12 @@ LINES: dict[str, dict[str, Any]] = {
     "softmax, Huffman, int8": {"loss": "softmax", "storage": "int8"},
     "softmax, lam = 1": {"loss": "softmax", "tree": "interpolated", "tree_options": {"lam": 1.0}},
     "softmax, lam = 0": {"loss": "softmax", "tree": "interpolated", "tree_options": {"lam": 0.0}},
+    "softmax, lam = 1.95, leaves of 100": {
+        "loss": "softmax",
+        "tree": "interpolated",
+        "tree_options": {"lam": 1.95},
+        "max_leaf": 100,
+    },
     "plt, Huffman, arity 2": {"arity": 2},
     "plt, Huffman, arity 16": {},
     "plt, lam = 1.8, arity 16, leaves of 100": {"tree": "interpolated", "tree_options": {"lam": 1.8}, **WIDE},
