@@ -12,6 +12,7 @@ from ramify import _core
 from ramify.models.trained_tree import csr_parts
 from ramify.trees import LabelTree
 from test_core_damaged import damages
+from twins.process import run
 from twins.tree_softmax import Twin, row_of
 
 N_FEATURES, N_LABELS, DIM = 9, 7, 5
@@ -136,6 +137,34 @@ def test_threads_change_no_bit(is_plt, batch):
     for other in others:
         for name in TABLES:
             np.testing.assert_array_equal(one[name], other[name])
+
+
+SCRIPT = """
+import sys
+import numpy as np
+from ramify import TreeSoftmaxClassifier, _core
+from ramify.data.synthetic import make_multilabel
+
+data = make_multilabel(300, 40, 200, random_state=3)
+answers = {"set": np.array(_core.instruction_set())}
+for storage in ("float32", "int8"):
+    for loss in ("softmax", "plt"):
+        clf = TreeSoftmaxClassifier(dim=20, epochs=5, storage=storage, loss=loss, random_state=0).fit(data.X, data.Y)
+        answers[f"{storage}, {loss}"] = clf.predict_proba(data.X, threshold=0.0).toarray()
+np.savez(sys.argv[1], **answers)
+"""
+
+
+def test_instruction_sets_agree(tmp_path):
+    found = {}
+    for name in ("baseline", "avx2", "avx512"):
+        run(SCRIPT, tmp_path / f"{name}.npz", RAMIFY_INSTRUCTION_SET=name)
+        found[name] = dict(np.load(tmp_path / f"{name}.npz"))
+    assert found["baseline"].pop("set") == "baseline"
+    for key, expected in found["baseline"].items():
+        for name in ("avx2", "avx512"):
+            # Of bytes, a number that lies between two may be rounded to either.
+            np.testing.assert_allclose(found[name][key], expected, atol=2e-3 if "int8" in key else 2e-5, err_msg=key)
 
 
 def test_hogwild_learns_as_well():
