@@ -49,6 +49,38 @@ struct MemoryArrays {
     Array<std::uint64_t> counts;  ///< learned, drawn, forgotten
 };
 
+/// work(name, array) for each array of a memory tree.
+template <class Arrays, class Work>
+void for_each_array(Arrays& a, Work&& work) {
+    work("feature", a.feature);
+    work("scorer_weight", a.scorer_weight);
+    work("scorer_sum", a.scorer_sum);
+    work("scalars", a.scalars);
+    work("left", a.left);
+    work("right", a.right);
+    auto classifiers = [&](const std::string& name, auto& c) {
+        work((name + "_begin").c_str(), c.begin);
+        work((name + "_bias").c_str(), c.bias);
+        work((name + "_feature").c_str(), c.feature);
+        work((name + "_weight").c_str(), c.weight);
+        work((name + "_sum").c_str(), c.sum);
+    };
+    classifiers("router", a.router);
+    classifiers("rest", a.rest);
+    work("x_begin", a.x_begin);
+    work("x_feature", a.x_feature);
+    work("x_value", a.x_value);
+    work("y_begin", a.y_begin);
+    work("y_label", a.y_label);
+    work("place", a.place);
+    work("weight", a.weight);
+    work("use", a.use);
+    work("arrival", a.arrival);
+    work("leaf", a.leaf);
+    work("place_in_leaf", a.place_in_leaf);
+    work("counts", a.counts);
+}
+
 struct MemoryState {
     using Owned = MemoryArrays<OwnedArray>;
     using Viewed = MemoryArrays<ViewedArray>;
