@@ -69,27 +69,30 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("/tmp/ramify-bench"), help="for unpacked data and fastText")
     parser.add_argument("--sets", default=";".join(SETS), help="names with semicolons between them")
     parser.add_argument("--lines", default=";".join(LINES), help="the same of ramify's lines")
+    parser.add_argument("--alone", action="store_true", help="without fastText, for times on a busy machine")
     given = parser.parse_args()
-    fasttext = python_with("fasttext", INSTALL, given.work)
+    fasttext = None if given.alone else python_with("fasttext", INSTALL, given.work)
     for name in given.sets.split(";"):
         settings = SETS[name]
         files = [text_file(name.split(",")[0], split, given.data, given.work) for split in ("train", "test")]
         print(f"\n{name}: {', '.join(f'{key} {value}' for key, value in settings.items())}\n")
         print("| model | train CPU s | fastText's / its own | us a row | MB | depth | P@1 | P@3 | P@5 |")
         print("|---|---|---|---|---|---|---|---|---|")
-        peer = run_fasttext(fasttext, files, settings)
-        print_line("fastText 0.9.2, -loss hs", peer, peer)
+        peer = None if fasttext is None else run_fasttext(fasttext, files, settings)
+        if peer is not None:
+            print_line("fastText 0.9.2, -loss hs", peer, peer)
         for line in given.lines.split(";"):
             print_line(line, run_ramify(files, {**settings, **LINES[line]}), peer)
-        if name == "eurlex57k":
+        if name == "eurlex57k" and given.lines == ";".join(LINES):
             print_line("plt, lam = 1, with the features' values", run_values(settings, given.data, given.work), peer)
 
 
-def print_line(name: str, result: Result, peer: Result) -> None:
+def print_line(name: str, result: Result, peer: Result | None) -> None:
     numbers = " | ".join(f"{value:.2f}" for value in result.precision)
+    ratio = "" if peer is None else f"{peer.train / result.train:.1f}"
     depth = "" if result.depth is None else f"{result.depth:.1f}"
     print(
-        f"| {name} | {result.train:.2f} | {peer.train / result.train:.1f} | {result.predict * 1e6:.0f} | "
+        f"| {name} | {result.train:.2f} | {ratio} | {result.predict * 1e6:.0f} | "
         f"{result.size / 1e6:.1f} | {depth} | {numbers} |",
         flush=True,
     )

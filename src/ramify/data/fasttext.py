@@ -22,12 +22,14 @@ def iter_fasttext(path: PathLike) -> Iterator[LabelledText]:
     for number, line in iter_lines(path):
         if not line.strip():
             continue
-        labels, words = [], []
-        for word in line.split():
-            if word.startswith(PREFIX):
-                labels.append(word.removeprefix(PREFIX))
-            else:
-                words.append(word)
+        words = line.split()
+        # Labels are the first words but for odd files: the others are looked at only if one may be among them.
+        n_first = next((place for place, word in enumerate(words) if not word.startswith(PREFIX)), len(words))
+        labels = [word.removeprefix(PREFIX) for word in words[:n_first]]
+        words = words[n_first:]
+        if line.count(PREFIX) > n_first:
+            labels += [word.removeprefix(PREFIX) for word in words if word.startswith(PREFIX)]
+            words = [word for word in words if not word.startswith(PREFIX)]
         if "" in labels:
             column = line.index(PREFIX) + 1 if len(labels) == 1 else None
             raise DataError(f"a label has no name after {PREFIX}", path, number, column, _EXAMPLE)
