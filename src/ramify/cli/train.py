@@ -251,7 +251,7 @@ def training_facts(classifier: Any, n_rows: int, took: float, tree_took: float, 
 
 def in_words(facts: dict[str, Any]) -> str:
     told = []
-    if facts.get("tree_seconds"):
+    if facts.get("tree_seconds") and "trees" in facts:
         trees = "tree" if facts["trees"] == 1 else f"{facts['trees']} trees"
         told.append(f"{trees} {output.seconds(facts['tree_seconds'])}")
     if "blocks" in facts:

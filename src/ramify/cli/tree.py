@@ -16,7 +16,6 @@ EXAMPLES = examples(
     "ramify tree --model model --depth 3 --children 4",
     "ramify tree --model model --cost",
     "ramify tree --model model --out tree.txt --plot tree.png",
-    "ramify tree --model spectral-model --depth 4 --top 10",
 )
 
 
