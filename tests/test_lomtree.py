@@ -1,4 +1,4 @@
-"""LOMTreeClassifier and FilterTreeClassifier: learning in pieces, resuming, answering, explaining, how good they are."""
+"""LOMTreeClassifier and FilterTreeClassifier: learning in pieces, resuming, answering, explaining, and how good."""
 
 from __future__ import annotations
 
