@@ -31,7 +31,7 @@ EXAMPLES = examples(
     "ramify train train.txt --model model --online --passes 3",
     "ramify train notes.jsonl --model notes-model --classifier tree-softmax --ngrams 2 --storage int8",
     "ramify train train.txt --model model --classifier spectral --set n_candidates=50 --set depth=auto",
-    "ramify train train.txt --model model --classifier memory-tree --multiclass --set alpha=0.5",
+    "ramify train train.txt --model model --classifier memory-tree --set alpha=0.5",
 )
 
 # What an online learner has no use for, and what only it has.
