@@ -55,9 +55,9 @@ public:
                child.capacity() * sizeof(std::int32_t);
     }
 
-    /// What a row takes with its place in the index, without room to grow.
+    /// What a row takes with its place in the index and the room to grow that it may bring, half as much again.
     double bytes_of_row() const {
-        return static_cast<double>(static_cast<std::size_t>(padded_columns(n_classifiers())) * (has_sums_ ? 2 : 1) * sizeof(float) + 16);
+        return 1.5 * static_cast<double>(static_cast<std::size_t>(padded_columns(n_classifiers())) * (has_sums_ ? 2 : 1) * sizeof(float)) + 16;
     }
 
     int theta() const {

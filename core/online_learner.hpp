@@ -105,9 +105,8 @@ private:
         }
     }
 
-    /// Gives up the rows of least weight, wherever they are, once nine tenths of the budget are used, down to eight tenths: what is
-    /// learned until the next look, and room to grow, must fit too.
-    /// Sizes are those of what is stored, without room to grow, so that a model that was saved and loaded goes on alike.
+    /// Gives up the rows of least weight, wherever they are, once the budget is passed; a tenth of it is then free again.
+    /// Sizes are what stored rows may come to, not what their memory happens to be, so that a model that was saved and loaded goes on alike.
     void keep_within_budget() {
         if (settings_.memory_budget == 0) return;
         // In an order of the tree's own: the numbers of nodes tell when they were made, which depends on the buffer.
@@ -124,7 +123,7 @@ private:
         auto used = static_cast<double>(settings_.buffer_entries * sizeof(Entry));
         for_each_block([&](const OnlineBlock& block) { used += sizeof block + block.n_rows() * block.bytes_of_row(); });
         const auto budget = static_cast<double>(settings_.memory_budget);
-        if (used <= 0.9 * budget) return;
+        if (used <= budget) return;
         // Bytes of rows by the largest weight's exponent and first three bits: a histogram instead of a sort.
         constexpr int n_bins = 1 << 11;
         auto importance = [](const OnlineBlock& block, std::uint32_t r) {
@@ -138,7 +137,7 @@ private:
         for_each_block([&](const OnlineBlock& block) {
             for (std::uint32_t r = 0; r < block.n_rows(); ++r) bytes[importance(block, r)] += block.bytes_of_row();
         });
-        double excess = used - 0.8 * budget;
+        double excess = used - 0.9 * budget;
         int last = 0;  // of this bin only as many as are needed, the oldest first
         for (; last < n_bins && bytes[last] <= excess; ++last) excess -= bytes[last];
         for_each_block([&](OnlineBlock& block) {
