@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from ramify import _core
+from ramify import TreeSoftmaxClassifier, _core
 from ramify.models.trained_tree import csr_parts
 from ramify.trees import LabelTree
 from test_core_damaged import damages
@@ -167,15 +167,23 @@ def test_instruction_sets_agree(tmp_path):
             np.testing.assert_allclose(found[name][key], expected, atol=2e-3 if "int8" in key else 2e-5, err_msg=key)
 
 
-def test_hogwild_learns_as_well():
+def test_hogwild_by_one_thread_is_the_same_descent():
     X, Y = random_data(6, is_plt=False, n_rows=200)
-    arrays = train(X, Y, TREE, is_plt=False, n_threads=2, hogwild=True, epochs=10)
     alone = train(X, Y, TREE, is_plt=False, batch=1, epochs=10)
-    # By one thread it is the same descent.
     lonely = train(X, Y, TREE, is_plt=False, n_threads=1, hogwild=True, epochs=10)
     np.testing.assert_allclose(lonely["output"], alone["output"], atol=0.2)
-    assert np.isfinite(arrays["embedding"]).all()
-    assert np.abs(arrays["output"] - alone["output"]).mean() < 0.2 * np.abs(alone["output"]).mean() + 0.05
+
+
+def test_hogwild_learns_as_well():
+    # Threads that take rows in turns come to other weights, but to answers as good.
+    generator = np.random.default_rng(0)
+    y = generator.integers(0, 10, 2000)
+    X = sparse.csr_array((np.eye(10)[y] + 0.3 * generator.random((2000, 10))).astype(np.float32))
+    settings = {"dim": 10, "epochs": 10, "random_state": 0}
+    alone = TreeSoftmaxClassifier(**settings).fit(X[:1000], y[:1000]).score(X[1000:], y[1000:])
+    together = TreeSoftmaxClassifier(hogwild=True, n_jobs=2, **settings).fit(X[:1000], y[:1000])
+    assert alone > 0.95
+    assert together.score(X[1000:], y[1000:]) > alone - 0.03
 
 
 def test_a_column_begins_the_same_whatever_other_columns_there_are():
