@@ -207,7 +207,7 @@ def test_before_the_first_row_every_named_class_is_as_likely():
     clf.partial_fit(np.eye(2, 3), ["b", "b"], classes=["a", "b", "c"], sample_weight=weight)
     assert clf.n_examples_ == 1  # a row without weight is no memory
     empty = MemoryTreeClassifier(random_state=0).partial_fit(np.eye(1, 3), ["b"], classes=["a", "b", "c"])
-    empty._begin()
+    empty.learner_ = empty._new_learner()
     np.testing.assert_allclose(empty.predict_proba(np.ones((2, 3))), 1 / 3)
     assert empty.predict_one({0: 1.0}, top_k=2) == [("a", pytest.approx(1 / 3)), ("b", pytest.approx(1 / 3))]
     np.testing.assert_allclose(empty.predict_proba(np.ones((1, 3)), labels=["c"]).data, 1 / 3)

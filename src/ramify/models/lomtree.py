@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify import _core
 from ramify.data.csr import csr_rows
-from ramify.estimator import ExtremeClassifier, Query, TrainingData
+from ramify.estimator import Query, TrainingData
 from ramify.models.one_class import check_regressor, class_columns, regressor_parameters, regressor_settings
-from ramify.models.one_row import Settled, learn_plain_row
-from ramify.models.online_parts import refuse_changes
-from ramify.models.stream_rows import GROWING, DictRow, StreamRows
+from ramify.models.online_classifier import OnlineClassifier
 from ramify.models.trained_tree import csr_parts
-from ramify.progress import phase, shown
+from ramify.progress import phase
 from ramify.routes import RawStep
 from ramify.validation import check_flag, check_integer, check_jobs, check_number
 
 
-class LOMTreeClassifier(StreamRows, ExtremeClassifier):
+class LOMTreeClassifier(OnlineClassifier):
     """Online decision tree for very many classes: a node sends each class to one side, and to both sides as many rows.
 
     Training and prediction take time in the depth of the tree, which is about the logarithm of the classes; classes and
@@ -72,11 +68,6 @@ class LOMTreeClassifier(StreamRows, ExtremeClassifier):
     """
 
     learner_: _core.LomTree
-    learner_settings_: dict[str, Any]
-    _settled: Settled
-    # How the rows were written, if a file or a stream told: the same number may be another feature in another format.
-    source_format_: str | None = None
-    _may_know_no_label = True
 
     def __init__(
         self,
@@ -139,64 +130,32 @@ class LOMTreeClassifier(StreamRows, ExtremeClassifier):
     # --- learning -------------------------------------------------------------------------------------------------
 
     def _fit(self, data: TrainingData) -> None:
-        labels = class_columns(data.Y, type(self).__name__)
-        self._begin()
+        self._begin(data.X, data.Y)
         generator = np.random.default_rng(data.seed)
         progress = _core.Progress()
         for _ in range(self.passes):
             order = generator.permutation(data.X.shape[0]) if self.shuffle else None
             with phase("learning", progress):
-                self.learner_.learn(*csr_parts(data.X), labels, data.sample_weight, order, progress)
+                self._learn(data.X, data.Y, data.sample_weight, order, progress)
 
-    def partial_fit(
-        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
-    ) -> LOMTreeClassifier:
-        """Learn these rows, in their order, on top of what is known; new classes and wider rows are welcome.
+    def _begin(self, X: sparse.csr_array, Y: sparse.csr_array) -> None:
+        self._check_piece(Y)
+        super()._begin(X, Y)
 
-        `classes`, at the first call, may name classes in advance, as scikit-learn does; nothing depends on it but the
-        columns of answers. A refused piece leaves the model as it was.
-        """
-        with shown(self.verbose is True):
-            self._check_parameters()
-            with GROWING:
-                if "learner_" not in self.__dict__:
-                    with self._unchanged_on_failure():
-                        rows, indicator, weight = self._first_piece(X, y, classes, sample_weight)
-                        labels = class_columns(indicator, type(self).__name__)
-                        self.seed_ = self._draw_seed()
-                        self._begin()
-                        self.learner_.learn(*csr_parts(rows), labels, weight)
-                    return self
-                self._check_unchanged()
-                rows, indicator, weight = self._next_piece(X, y, sample_weight)
-            with phase("learning"):
-                self.learner_.learn(*csr_parts(rows), class_columns(indicator, type(self).__name__), weight)
-        return self
+    def _learn(
+        self,
+        X: sparse.csr_array,
+        Y: sparse.csr_array,
+        weight: NDArray[np.float32] | None,
+        order: NDArray[np.int64] | None = None,
+        progress: _core.Progress | None = None,
+    ) -> None:
+        self.learner_.learn(*csr_parts(X), class_columns(Y, type(self).__name__), weight, order, progress)
 
-    def _test_then_learn(self, X: Any, y: Any, top_k: int) -> tuple[NDArray[np.int64], NDArray[np.int32], Any]:
-        """`partial_fit` of a fitted model that answers each row just before it learns it: see `ramify.progressive`."""
-        with GROWING:
-            self._check_unchanged()
-            rows, indicator, _ = self._next_piece(X, y, None)
-        labels = class_columns(indicator, type(self).__name__)
-        indptr, columns = self.learner_.test_then_learn(*csr_parts(rows), labels, top_k)
-        return indptr, columns, indicator
-
-    def learn_one(self, x: Any, y: Any) -> LOMTreeClassifier:
-        """Learn one row, a dict feature -> value, a text, or a one-row array, of class y."""
-        if isinstance(x, Mapping):
-            if learn_plain_row(self, x, y):
-                return self
-            x = DictRow(x)
-        elif isinstance(x, str):
-            x = [x]
-        elif not sparse.issparse(x) and not isinstance(x, list) and np.ndim(x) == 1:
-            x = np.asarray(x).reshape(1, -1)
-        return self.partial_fit(x, self._one_label_row(y))
-
-    def _begin(self) -> None:
-        self.learner_settings_ = self._learner_settings()
-        self.learner_ = self._new_learner()
+    def _test_and_learn(
+        self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        return self.learner_.test_then_learn(*csr_parts(X), class_columns(Y, type(self).__name__), top_k)
 
     def _new_learner(self) -> _core.LomTree:
         given = dict(self.learner_settings_)
@@ -206,10 +165,6 @@ class LOMTreeClassifier(StreamRows, ExtremeClassifier):
 
     def _check_piece(self, indicator: sparse.csr_array) -> None:
         class_columns(indicator, type(self).__name__)
-
-    def _check_unchanged(self) -> None:
-        self._check_parameters()
-        refuse_changes(self.learner_settings_, self._learner_settings())
 
     def _can_learn(self, labels: NDArray[np.int32]) -> bool:
         return len(labels) == 1
@@ -222,11 +177,6 @@ class LOMTreeClassifier(StreamRows, ExtremeClassifier):
     # --- what is learned ------------------------------------------------------------------------------------------
 
     @property
-    def n_examples_(self) -> int:
-        """Rows learned so far."""
-        return self.learner_.n_examples
-
-    @property
     def n_nodes_(self) -> int:
         """Nodes of the tree, inner ones and leaves."""
         return 2 * self.learner_.n_inner + 1
@@ -235,11 +185,6 @@ class LOMTreeClassifier(StreamRows, ExtremeClassifier):
     def n_swaps_(self) -> int:
         """How often a leaf and its parent were moved to where they are needed more."""
         return self.learner_.n_swaps
-
-    @property
-    def memory_(self) -> int:
-        """Bytes that the tree takes."""
-        return self.learner_.memory
 
     @property
     def depth_(self) -> int:
@@ -285,46 +230,6 @@ class LOMTreeClassifier(StreamRows, ExtremeClassifier):
                 for node, mass, share, score, f, added in route
             ]
         ]
-
-    # --- model files ----------------------------------------------------------------------------------------------
-
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        metadata: dict[str, Any] = {
-            "settings": self.learner_settings_,
-            "feature_columns": self._stored_feature_columns(),
-        }
-        if self.source_format_ is not None:
-            metadata["source_format"] = self.source_format_
-        return metadata, self.learner_.state()
-
-    def _restore(self, metadata: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        self._check_parameters()
-        self.source_format_ = metadata.get("source_format")
-        self.learner_settings_ = metadata["settings"]
-        self._restore_feature_columns(metadata["feature_columns"])
-        self._restore_learner(arrays)
-
-    def _restore_learner(self, arrays: dict[str, NDArray[Any]]) -> None:
-        learner = self._new_learner()
-        learner.restore(arrays, self.n_labels_)
-        self.learner_ = learner
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        state.pop("_settled", None)
-        if "learner_" in state:
-            state["learner_"] = self.learner_.state()
-            # A copy, too, goes its own way from here.
-            for name in ("label_encoding_", "feature_columns_", "learner_settings_"):
-                if name in state:
-                    state[name] = copy.deepcopy(state[name])
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        arrays = state.pop("learner_", None)
-        super().__setstate__(state)
-        if arrays is not None:
-            self._restore_learner(arrays)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify import _core
 from ramify.data.csr import csr_rows
-from ramify.estimator import ExtremeClassifier, Query, TrainingData
-from ramify.models.one_row import Settled, learn_plain_row
-from ramify.models.online_parts import refuse_changes
-from ramify.models.stream_rows import GROWING, DictRow, Piece, StreamRows
+from ramify.estimator import Query, TrainingData
+from ramify.models.online_classifier import OnlineClassifier
 from ramify.models.trained_tree import csr_parts
-from ramify.progress import phase, shown
+from ramify.progress import phase
 from ramify.validation import check_choice, check_flag, check_integer, check_jobs, check_number
 
 LABEL_SCORERS = ("votes", "one_against_rest")
 FORGETTING = ("oldest", "least_useful")
 
 
-class MemoryTreeClassifier(StreamRows, ExtremeClassifier):
+class MemoryTreeClassifier(OnlineClassifier):
     """Stores examples in a tree, and answers with the labels of those that a query finds again.
 
     Insert, update and query take time logarithmic in the number of stored examples; labels and features may come up at
@@ -85,11 +81,6 @@ class MemoryTreeClassifier(StreamRows, ExtremeClassifier):
     """
 
     learner_: _core.MemoryTree
-    learner_settings_: dict[str, Any]
-    _settled: Settled
-    # How the rows were written, if a file or a stream told: the same number may be another feature in another format.
-    source_format_: str | None = None
-    _may_know_no_label = True
 
     def __init__(
         self,
@@ -153,7 +144,7 @@ class MemoryTreeClassifier(StreamRows, ExtremeClassifier):
         check_flag("verbose", self.verbose)
         check_jobs(self.n_jobs)
 
-    def _settings(self) -> dict[str, Any]:
+    def _learner_settings(self) -> dict[str, Any]:
         """Arguments of `_core.MemoryTree`; a model keeps those that its tree was made with."""
         default = "votes" if self.is_multiclass_ else "one_against_rest"
         return {
@@ -176,7 +167,7 @@ class MemoryTreeClassifier(StreamRows, ExtremeClassifier):
     # --- learning -------------------------------------------------------------------------------------------------
 
     def _fit(self, data: TrainingData) -> None:
-        self._begin()
+        self._begin(data.X, data.Y)
         generator = np.random.default_rng(data.seed)
         order = generator.permutation(data.X.shape[0]) if self.shuffle else None
         with phase("learning", progress := _core.Progress()):
@@ -187,9 +178,8 @@ class MemoryTreeClassifier(StreamRows, ExtremeClassifier):
             with phase("another pass", progress := _core.Progress()):
                 self.learner_.revisit(order, progress)
 
-    def _begin(self) -> None:
-        self.learner_settings_ = self._settings()
-        self.learner_ = _core.MemoryTree(**self.learner_settings_)
+    def _new_learner(self) -> _core.MemoryTree:
+        return _core.MemoryTree(**self.learner_settings_)
 
     def _learn(
         self,
@@ -202,65 +192,11 @@ class MemoryTreeClassifier(StreamRows, ExtremeClassifier):
         y_indptr, y_indices, _ = csr_parts(Y)
         self.learner_.learn(*csr_parts(X), y_indptr, y_indices, weight, order, progress)
 
-    def partial_fit(
-        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
-    ) -> MemoryTreeClassifier:
-        """Learn and store these rows, in their order; new labels and wider rows are welcome.
-
-        `classes`, at the first call, may name the classes of a 1-D y in advance. A refused piece leaves the model as it
-        was.
-        """
-        with shown(self.verbose is True):
-            self._check_parameters()
-            with GROWING:
-                if "learner_" not in self.__dict__:
-                    with self._unchanged_on_failure():
-                        piece = self._first_piece(X, y, classes, sample_weight)
-                        self.seed_ = self._draw_seed()
-                        self._begin()
-                        self._learn_piece(piece)
-                    return self
-                refuse_changes(self.learner_settings_, self._settings())
-                piece = self._next_piece(X, y, sample_weight)
-            self._learn_piece(piece)
-        return self
-
-    def _learn_piece(self, piece: Piece) -> None:
-        with phase("learning", progress := _core.Progress()):
-            self._learn(*piece, None, progress)
-
-    def _test_then_learn(self, X: Any, y: Any, top_k: int) -> tuple[NDArray[np.int64], NDArray[np.int32], Any]:
-        """`partial_fit` of a fitted model that answers each row just before it learns it: see `ramify.progressive`.
-
-        Where each row's answer begins, the answers' label columns, best first, and the 0/1 array of what was true.
-        """
-        with GROWING:
-            self._check_unchanged()
-            rows, indicator, _ = self._next_piece(X, y, None)
-        y_indptr, y_indices, _ = csr_parts(indicator)
-        return *self.learner_.test_then_learn(*csr_parts(rows), y_indptr, y_indices, top_k), indicator
-
-    def learn_one(self, x: Any, y: Any) -> MemoryTreeClassifier:
-        """Learn one row: a dict feature -> value, a text, or a one-row array.
-
-        y is the row's class, its collection of labels, or, for a model of 0/1 arrays, a row of them.
-        """
-        if isinstance(x, Mapping):
-            if learn_plain_row(self, x, y):
-                return self
-            x = DictRow(x)
-        elif isinstance(x, str):
-            x = [x]
-        elif not sparse.issparse(x) and not isinstance(x, list) and np.ndim(x) == 1:
-            x = np.asarray(x).reshape(1, -1)
-        return self.partial_fit(x, self._one_label_row(y))
-
-    def _check_unchanged(self) -> None:
-        self._check_parameters()
-        refuse_changes(self.learner_settings_, self._settings())
-
-    def _can_learn(self, labels: NDArray[np.int32]) -> bool:
-        return True
+    def _test_and_learn(
+        self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        y_indptr, y_indices, _ = csr_parts(Y)
+        return self.learner_.test_then_learn(*csr_parts(X), y_indptr, y_indices, top_k)
 
     def _learn_plain(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], labels: NDArray[np.int32], n_threads: int
@@ -279,11 +215,6 @@ class MemoryTreeClassifier(StreamRows, ExtremeClassifier):
     def n_forgotten_(self) -> int:
         """Examples that left because of `max_examples`."""
         return self.learner_.n_forgotten
-
-    @property
-    def memory_(self) -> int:
-        """Bytes that examples, tree and weights take."""
-        return self.learner_.memory
 
     # --- answers --------------------------------------------------------------------------------------------------
 
@@ -316,43 +247,3 @@ class MemoryTreeClassifier(StreamRows, ExtremeClassifier):
         best = next((found for found in neighbours if column in found[5]), neighbours[0] if neighbours else None)
         route = [] if best is None else self.learner_.route(indices, values, best[0], column)
         return float(probability), neighbours, route
-
-    # --- model files ----------------------------------------------------------------------------------------------
-
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        metadata: dict[str, Any] = {
-            "settings": self.learner_settings_,
-            "feature_columns": self._stored_feature_columns(),
-        }
-        if self.source_format_ is not None:
-            metadata["source_format"] = self.source_format_
-        return metadata, self.learner_.state()
-
-    def _restore(self, metadata: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        self._check_parameters()
-        self.source_format_ = metadata.get("source_format")
-        self.learner_settings_ = metadata["settings"]
-        self._restore_feature_columns(metadata["feature_columns"])
-        self._restore_learner(arrays)
-
-    def _restore_learner(self, arrays: dict[str, NDArray[Any]]) -> None:
-        learner = _core.MemoryTree(**self.learner_settings_)
-        learner.restore(arrays, self.n_labels_)
-        self.learner_ = learner
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        state.pop("_settled", None)
-        if "learner_" in state:
-            state["learner_"] = self.learner_.state()
-            # A copy, too, goes its own way from here.
-            for name in ("label_encoding_", "feature_columns_", "learner_settings_"):
-                if name in state:
-                    state[name] = copy.deepcopy(state[name])
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        arrays = state.pop("learner_", None)
-        super().__setstate__(state)
-        if arrays is not None:
-            self._restore_learner(arrays)

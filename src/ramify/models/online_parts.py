@@ -18,16 +18,6 @@ BUFFER_ENTRIES = 2**22
 LEAST_BUFFER = 1024
 BUDGET_SHARE = 4096
 
-# What parameters are called where the core has another word.
-_PARAMETERS = {
-    "rule": "learner",
-    "arity": "b",
-    "pre_leaf_arity": "b_max",
-    "buffer_entries": "memory_budget",
-    "is_logistic": "loss",
-    "is_adaptive": "learner",
-}
-
 
 def learner_settings(model: OnlinePLTClassifier) -> dict[str, Any]:
     """Arguments of `_core.OnlineLearner`; a model keeps those that its learner was made with."""
@@ -51,16 +41,6 @@ def learner_settings(model: OnlinePLTClassifier) -> dict[str, Any]:
         "pre_leaf_arity": pre_leaf_arity,
         "seed": model.seed_,
     }
-
-
-def refuse_changes(before: dict[str, Any], now: dict[str, Any]) -> None:
-    """What is learned belongs to the settings it was learned with."""
-    for name, value in before.items():
-        if now[name] != value:
-            raise ValueError(
-                f"{_PARAMETERS.get(name, name)} was {value!r} when learning began and is {now[name]!r} now: "
-                "set it back, or begin anew with fit"
-            )
 
 
 def frozen_model(model: OnlinePLTClassifier, prune: float) -> PLTClassifier:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify import _core, trees
-from ramify.estimator import ExtremeClassifier, Query, TrainingData
+from ramify.estimator import Query, TrainingData
 from ramify.models.growing_tree import GrowingTree
-from ramify.models.one_row import Settled, learn_plain_row
-from ramify.models.online_parts import frozen_model, learner_settings, refuse_changes
+from ramify.models.online_classifier import OnlineClassifier
+from ramify.models.online_parts import frozen_model, learner_settings
 from ramify.models.plt import PLTClassifier
-from ramify.models.stream_rows import GROWING, DictRow, Piece, StreamRows
 from ramify.models.trained_tree import csr_parts
-from ramify.progress import phase, shown
+from ramify.progress import phase
 from ramify.trees.label_tree import LabelTree
 from ramify.validation import check_choice, check_flag, check_integer, check_jobs, check_number
 
@@ -32,7 +30,7 @@ TreeSpecification = str | LabelTree | Callable[..., LabelTree]
 PolicySpecification = str | Callable[..., tuple[int, bool]] | None
 
 
-class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
+class OnlinePLTClassifier(OnlineClassifier):
     """Online probabilistic label tree: new labels and new features at any time, no knowledge of either beforehand.
 
     The classifiers are those of an incremental PLT that knew the tree from the start, bit for bit, whatever the batch
@@ -86,11 +84,6 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
     """
 
     learner_: _core.OnlineLearner
-    learner_settings_: dict[str, Any]
-    _settled: Settled
-    # How the rows were written, if a file or a stream told: the same number may be another feature in another format.
-    source_format_: str | None = None
-    _may_know_no_label = True
 
     def __init__(
         self,
@@ -176,61 +169,6 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
             with phase("learning", progress):
                 self._learn(data.X, data.Y, data.sample_weight, order, progress)
 
-    def partial_fit(
-        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
-    ) -> OnlinePLTClassifier:
-        """Learn these rows, in their order, on top of what is known; new labels and wider rows are welcome.
-
-        `classes`, at the first call, may name labels in advance: the classes of a 1-D y, as scikit-learn does, or the
-        columns of a given tree where y are label collections. A refused piece leaves the model as it was.
-        """
-        with shown(self.verbose is True):
-            self._check_parameters()
-            with GROWING:
-                if "learner_" not in self.__dict__:
-                    with self._unchanged_on_failure():
-                        piece = self._first_piece(X, y, classes, sample_weight)
-                        self.seed_ = self._draw_seed()
-                        self._begin(*piece[:2])
-                        self._learn_piece(piece)
-                    return self
-                refuse_changes(self.learner_settings_, learner_settings(self))
-                piece = self._next_piece(X, y, sample_weight)
-            self._learn_piece(piece)
-        return self
-
-    def _test_then_learn(self, X: Any, y: Any, top_k: int) -> tuple[NDArray[np.int64], NDArray[np.int32], Any]:
-        """`partial_fit` of a fitted model that answers each row just before it learns it: see `ramify.progressive`.
-
-        Where each row's answer begins, the answers' label columns, best first, and the 0/1 array of what was true.
-        """
-        self._check_parameters()
-        with GROWING:
-            refuse_changes(self.learner_settings_, learner_settings(self))
-            rows, indicator, _ = self._next_piece(X, y, None)
-        own = GrowingTree.asker(self.learner_, self.policy) if callable(self.policy) else None
-        y_indptr, y_indices, _ = csr_parts(indicator)
-        indptr, columns = self.learner_.test_then_learn(
-            *csr_parts(rows), y_indptr, y_indices, top_k, self._n_threads(), own
-        )
-        self._warn_of_budget()
-        return indptr, columns, indicator
-
-    def learn_one(self, x: Any, y: Any) -> OnlinePLTClassifier:
-        """Learn one row: a dict feature -> value, a text, or a one-row array.
-
-        y is the row's class, its collection of labels, or, for a model of 0/1 arrays, a row of them.
-        """
-        if isinstance(x, Mapping):
-            if learn_plain_row(self, x, y):
-                return self
-            x = DictRow(x)
-        elif isinstance(x, str):
-            x = [x]
-        elif not sparse.issparse(x) and not isinstance(x, list) and np.ndim(x) == 1:
-            x = np.asarray(x).reshape(1, -1)
-        return self.partial_fit(x, self._one_label_row(y))
-
     def warm_start(self, X: Any, y: Any, tree_builder: TreeSpecification = "kmeans") -> OnlinePLTClassifier:
         """Begin anew with a tree built on a sample (or given), learned on that sample; then go on online.
 
@@ -245,17 +183,15 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
         return self
 
     def _begin(self, X: sparse.csr_array, Y: sparse.csr_array) -> None:
-        """A learner that knows nothing yet, with the tree to begin with."""
+        """A learner with the tree to begin with."""
         if self.policy is None and self.tree is None:
             raise ValueError("policy=None never adds a label, so it needs a tree: give tree=, or a policy")
-        self.learner_settings_ = learner_settings(self)
-        learner = _core.OnlineLearner(**self.learner_settings_)
+        super()._begin(X, Y)
         if self.tree is not None:
             with phase("building the tree"):
                 tree = self._first_tree(self.tree, X, Y)
             if tree is not None:
-                learner.adopt(tree.parent, tree.first_child, tree.n_children, tree.label, tree.n_labels)
-        self.learner_ = learner
+                self.learner_.adopt(tree.parent, tree.first_child, tree.n_children, tree.label, tree.n_labels)
         self._check_piece(Y)
         self.is_over_budget_ = False
 
@@ -289,10 +225,6 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
         self.label_encoding_.widen(n_needed)
         self.n_labels_ = self.label_encoding_.n_labels
 
-    def _learn_piece(self, piece: Piece) -> None:
-        with phase("learning"):
-            self._learn(*piece)
-
     def _learn(
         self,
         X: sparse.csr_array,
@@ -301,14 +233,23 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
         order: NDArray[np.int64] | None = None,
         progress: _core.Progress | None = None,
     ) -> None:
-        own = GrowingTree.asker(self.learner_, self.policy) if callable(self.policy) else None
         y_indptr, y_indices, _ = csr_parts(Y)
-        self.learner_.learn(*csr_parts(X), y_indptr, y_indices, weight, order, self._n_threads(), own, progress)
+        own, threads = self._own_policy(), self._n_threads()
+        self.learner_.learn(*csr_parts(X), y_indptr, y_indices, weight, order, threads, own, progress)
         self._warn_of_budget()
 
-    def _check_unchanged(self) -> None:
-        self._check_parameters()
-        refuse_changes(self.learner_settings_, learner_settings(self))
+    def _test_and_learn(
+        self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        y_indptr, y_indices, _ = csr_parts(Y)
+        answer = self.learner_.test_then_learn(
+            *csr_parts(X), y_indptr, y_indices, top_k, self._n_threads(), self._own_policy()
+        )
+        self._warn_of_budget()
+        return answer
+
+    def _own_policy(self) -> Any:
+        return GrowingTree.asker(self.learner_, self.policy) if callable(self.policy) else None
 
     def _can_learn(self, labels: NDArray[np.int32]) -> bool:
         return self.policy is not None or self.learner_.first_without_leaf(labels) < 0
@@ -316,7 +257,7 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
     def _learn_plain(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], labels: NDArray[np.int32], n_threads: int
     ) -> None:
-        own = GrowingTree.asker(self.learner_, self.policy) if callable(self.policy) else None
+        own = self._own_policy()
         x_bounds, y_bounds = np.array([0, len(indices)]), np.array([0, len(labels)])
         self.learner_.learn(x_bounds, indices, values, y_bounds, labels, None, None, n_threads, own, None)
         if self.memory_budget is not None:
@@ -352,19 +293,9 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
         return LabelTree(parent, label, n_labels=self.n_labels_)
 
     @property
-    def n_examples_(self) -> int:
-        """Rows learned so far."""
-        return self.learner_.n_examples
-
-    @property
     def n_evicted_rows_(self) -> int:
         """How many (node, feature) rows were given up for the memory budget."""
         return self.learner_.n_evicted_rows
-
-    @property
-    def memory_(self) -> int:
-        """Bytes that the tree, its weights and the rows not yet applied take."""
-        return self.learner_.memory
 
     def freeze(self, prune: float = 0.1) -> PLTClassifier:
         """A serving model that answers the same questions, smaller and faster, and learns no more.
@@ -408,42 +339,19 @@ class OnlinePLTClassifier(StreamRows, ExtremeClassifier):
 
     # --- model files ----------------------------------------------------------------------------------------------
 
+    def _learner_settings(self) -> dict[str, Any]:
+        return learner_settings(self)
+
+    def _new_learner(self) -> _core.OnlineLearner:
+        return _core.OnlineLearner(**self.learner_settings_)
+
+    def _learner_state(self) -> dict[str, NDArray[Any]]:
+        return self.learner_.state(self._n_threads())
+
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        metadata: dict[str, Any] = {
-            "is_over_budget": self.is_over_budget_,
-            "settings": self.learner_settings_,
-            "feature_columns": self._stored_feature_columns(),
-        }
-        if self.source_format_ is not None:
-            metadata["source_format"] = self.source_format_
-        return metadata, self.learner_.state(self._n_threads())
+        metadata, arrays = super()._state()
+        return {"is_over_budget": self.is_over_budget_, **metadata}, arrays
 
     def _restore(self, metadata: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        self._check_parameters()
         self.is_over_budget_ = bool(metadata["is_over_budget"])
-        self.source_format_ = metadata.get("source_format")
-        self.learner_settings_ = metadata["settings"]
-        self._restore_feature_columns(metadata["feature_columns"])
-        self._restore_learner(arrays)
-
-    def _restore_learner(self, arrays: dict[str, NDArray[Any]]) -> None:
-        learner = _core.OnlineLearner(**self.learner_settings_)
-        learner.restore(arrays, self.n_labels_)
-        self.learner_ = learner
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        state.pop("_settled", None)
-        if "learner_" in state:
-            state["learner_"] = self.learner_.state(self._n_threads())
-            # A copy, too, goes its own way from here.
-            for name in ("label_encoding_", "feature_columns_", "learner_settings_"):
-                if name in state:
-                    state[name] = copy.deepcopy(state[name])
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        arrays = state.pop("learner_", None)
-        super().__setstate__(state)
-        if arrays is not None:
-            self._restore_learner(arrays)
+        super()._restore(metadata, arrays)
