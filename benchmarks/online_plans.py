@@ -12,7 +12,7 @@ import learners
 STREAMS = ("debian-depends", "eurlex57k", "S", "yso-finna-en")
 FEW_SHOT = ("wordnet-parent", "few-shot-3", "few-shot-5")
 PEERS = (("napkinxc", "best"), ("vowpal_wabbit", "plt"))
-POLICIES = ("fair", "best", "random")
+POLICIES = ("fair", "best", "balanced", "random")
 STEPS = "-papers-steps"
 
 

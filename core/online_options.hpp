@@ -47,8 +47,8 @@ inline LearnerOptions learner_options(const std::string& rule, float learning_ra
     o.settings.one_of = one_of;
     o.settings.buffer_entries = std::max<std::size_t>(1, buffer_entries);
     o.settings.memory_budget = memory_budget;
-    o.policy.policy = choose_named<Policy>({{"none", Policy::none}, {"best", Policy::best}, {"random", Policy::random}, {"fair", Policy::fair}, {"cpt", Policy::cpt},
-                                      {"callable", Policy::callable}}, policy, "policy");
+    o.policy.policy = choose_named<Policy>({{"none", Policy::none}, {"best", Policy::best}, {"balanced", Policy::balanced}, {"random", Policy::random}, {"fair", Policy::fair},
+                                      {"cpt", Policy::cpt}, {"callable", Policy::callable}}, policy, "policy");
     o.policy.alpha = alpha;
     o.policy.fair_share = fair_share;
     o.policy.seed = seed;

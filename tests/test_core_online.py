@@ -25,7 +25,7 @@ RULES = {
     "fobos, strong": {"rule": "fobos", "learning_rate": 2.0, "l2": 0.4},  # scales fall below what is absorbed
     "plain descent": {"rule": "fobos", "learning_rate": 0.3, "l2": 0.0},
 }
-POLICIES = ["fair", "best", "random", "cpt"]
+POLICIES = ["fair", "best", "balanced", "random", "cpt"]
 N_FEATURES = 7
 
 

@@ -16,7 +16,7 @@ from ramify.data.synthetic import make_multiclass, make_multilabel
 from ramify.trees import LabelTree
 from test_online_properness import weights_by_labels
 
-POLICIES = ["fair", "best", "random", "cpt"]
+POLICIES = ["fair", "best", "balanced", "random", "cpt"]
 UMLAUTS = ["Übelkeit", "Bein, links", "naïve", "größer, als"]
 
 

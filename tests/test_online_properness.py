@@ -28,6 +28,7 @@ POLICIES = {
     "fair": {"policy": "fair", "b": 3, "b_max": 4},
     "best": {"policy": "best", "b": 2, "b_max": 3},
     "best, narrow": {"policy": "best", "b": 2, "b_max": 2, "alpha": 0.3},
+    "balanced": {"policy": "balanced", "b": 2, "b_max": 3},
     "random": {"policy": "random", "b": 2, "b_max": 4},
     "random, wide": {"policy": "random", "b": 4, "b_max": 9},
     "cpt": {"policy": "cpt"},
@@ -154,7 +155,17 @@ def test_a_fair_tree_is_shallow_where_the_best_greedy_one_is_deep():
     assert best.height > 4 * fair.height
 
 
-@pytest.mark.parametrize("policy", ["fair", "best", "random", "cpt"])
+def test_balance_as_a_logarithm_of_shares_does_not_fade():
+    X = np.random.default_rng(0).random((3000, N_FEATURES))
+    best, balanced = (
+        OnlinePLTClassifier(policy=policy, b_max=8).partial_fit(X, np.arange(3000)).tree_.height
+        for policy in ("best", "balanced")
+    )
+    assert balanced <= 2 * np.log2(3000 / 8)
+    assert best > 2 * balanced
+
+
+@pytest.mark.parametrize("policy", ["fair", "best", "balanced", "random", "cpt"])
 def test_saved_arrays_are_the_same_for_any_number_of_threads(policy):
     X, Y = stream(5, n_rows=400, n_labels=90)
     states = [

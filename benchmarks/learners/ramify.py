@@ -21,6 +21,7 @@ WARM = {"warm_share": 0.1}
 SETTINGS = {
     "fair": Setting(),
     "best": Setting({"policy": "best"}),
+    "balanced": Setting({"policy": "balanced"}),
     "random": Setting({"policy": "random"}),
     "best-papers-steps": Setting({"policy": "best"} | PAPERS),
     "fair-papers-steps": Setting(PAPERS),

@@ -21,7 +21,7 @@ from ramify.progress import phase
 from ramify.trees.label_tree import LabelTree
 from ramify.validation import check_choice, check_flag, check_integer, check_jobs, check_number
 
-POLICIES = ("fair", "best", "random", "cpt")
+POLICIES = ("fair", "best", "balanced", "random", "cpt")
 # Most children of inner and of pre-leaf nodes (b, b_max): the paper's trees are binary, wider ones faster and better.
 ARITIES = {"fair": (24, 127)}
 PAPERS_ARITIES = (2, 100)
@@ -38,9 +38,10 @@ class OnlinePLTClassifier(OnlineClassifier):
 
     Parameters
     ----------
-    policy : "fair", "best", "random", "cpt", a callable, or None
-        Where a new label goes. "best" (best-greedy) and "random" are the paper's, "cpt" the conditional probability
-        tree's, which only splits leaves. "fair" descends to the most probable child that has no more than its fair
+    policy : "fair", "best", "balanced", "random", "cpt", a callable, or None
+        Where a new label goes. "best" (best-greedy) and "random" are the paper's; "balanced" is best-greedy with the
+        balance that napkinXC computes, whose trees are shallower; "cpt" is the conditional probability tree's, which
+        only splits leaves. "fair" descends to the most probable child that has no more than its fair
         share of labels, so that the depth stays logarithmic. A callable is asked as policy(tree, x, label) and answers
         (node, insert): see `GrowingTree`. None, with `tree`, is the incremental PLT: other labels are refused.
     tree : None, LabelTree, builder's name or builder
@@ -49,7 +50,7 @@ class OnlinePLTClassifier(OnlineClassifier):
         Most children of an inner node, and of a node whose children are leaves; None: 24 and 127 for "fair", for the
         others the paper's 2 and 100.
     alpha : float
-        "best" and "cpt": weight of balance against fit, between 0 and 1.
+        "best", "balanced" and "cpt": weight of balance against fit, between 0 and 1.
     fair_share : float
         "fair": how many times the average of its siblings' labels a child may have, at least 1.
     learner : "adagrad" or "fobos"
