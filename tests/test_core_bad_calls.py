@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from ramify import _core
-from ramify.models.trained_tree import csr_parts
+from ramify.data.csr import csr_parts
 from twins.model_arrays import ARRAYS, N_FEATURES, N_LABELS, ROWS, TREE_ARRAYS, build
 from twins.models import block_trainer, random_labels, random_rows, random_tree, solver_settings
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ramify.models.trained_tree import csr_parts
+from ramify.data.csr import csr_parts
 from twins.blocks import DTYPES, PANEL_FIELDS
 from twins.model_arrays import ARRAYS, N_LABELS, ROWS, TREE_ARRAYS, build
 

@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from ramify import _core
-from ramify.models.trained_tree import csr_parts
+from ramify.data.csr import csr_parts
 from test_core_bad_calls import BAD_ROWS as BAD_ROWS_OF_70
 from test_core_damaged import damages
 from twins import fastxml as twin

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from ramify.data.csr import csr_parts
 from ramify.models.calibration import IDENTITY
-from ramify.models.trained_tree import TrainedTree, csr_parts
+from ramify.models.trained_tree import TrainedTree
 from ramify.trees import LabelTree, one_level_tree
 from twins.blocks import thaw
 from twins.models import block_trainer, random_labels, random_rows, random_tree, same_arrays, solver_settings

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from ramify.models.trained_tree import csr_parts
+from ramify.data.csr import csr_parts
 from twins.memory_tree import SETTINGS, MemoryTwin, core_tree, learn
 
 N_FEATURES, N_LABELS = 12, 6

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ramify import MemoryTreeClassifier, persist
+from ramify.data.csr import csr_parts
 from ramify.model_directory import ModelFileError
-from ramify.models.trained_tree import csr_parts
 from test_core_damaged import damages
 from test_core_memory_tree import N_LABELS, check_invariants, stream
 from twins.memory_tree import SETTINGS, core_tree, learn

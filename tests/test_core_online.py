@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from ramify import _core
-from ramify.models.trained_tree import csr_parts
+from ramify.data.csr import csr_parts
 from twins.models import random_rows
 from twins.online import SETTINGS, blocks_of, incremental_plt, label_probabilities, learn, learner
 from twins.process import run

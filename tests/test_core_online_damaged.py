@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from ramify import OnlinePLTClassifier, persist
+from ramify.data.csr import csr_parts
 from ramify.model_directory import ModelFileError
-from ramify.models.trained_tree import csr_parts
 from test_core_damaged import damages
 from test_core_online import POLICIES, stream
 from twins.models import random_rows

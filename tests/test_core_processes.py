@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from ramify import PLTClassifier
+from ramify.data.csr import csr_parts
 from ramify.data.synthetic import make_multilabel
-from ramify.models.trained_tree import csr_parts
 from twins.models import random_model, random_rows, random_tree
 from twins.process import environment, run
 

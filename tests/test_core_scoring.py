@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.special import expit
 
+from ramify.data.csr import csr_parts
 from ramify.models.calibration import IDENTITY, Link
-from ramify.models.trained_tree import TrainedTree, csr_parts
+from ramify.models.trained_tree import TrainedTree
 from ramify.trees import LabelTree, one_level_tree
 from twins.blocks import BITMAP, PANEL_FIELDS, freeze, thaw
 from twins.models import block_trainer, random_labels, random_model, random_rows, solver_settings

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from ramify.models.trained_tree import csr_parts
+from ramify.data.csr import csr_parts
 from ramify.trees import LabelTree
 from twins.models import random_model, random_rows, random_tree
 from twins.search import beam, best, label_probabilities, node_probabilities, prepared

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from ramify import PLTClassifier
 from ramify.answers import keep_best
-from ramify.models.trained_tree import csr_parts
+from ramify.data.csr import csr_parts
 from ramify.trees import interpolated_tree
 from test_core_search import answer_rows, searches
 from twins.models import random_rows

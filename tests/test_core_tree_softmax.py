@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from ramify import TreeSoftmaxClassifier, _core
-from ramify.models.trained_tree import csr_parts
+from ramify.data.csr import csr_parts
 from ramify.trees import LabelTree
 from test_core_damaged import damages
 from twins.process import run

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.svm import LinearSVC
 
 from ramify import PLTClassifier
-from ramify.models.trained_tree import csr_parts
+from ramify.data.csr import csr_parts
 from ramify.trees import LabelTree
 from twins.models import random_labels, random_model, random_rows, random_tree
 from twins.search import prepared

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from ramify import _core
-from ramify.models.trained_tree import csr_parts
+from ramify.data.csr import csr_parts
 
 N_FEATURES, N_LABELS, N_TREES = 30, 12, 4
 DTYPES = {

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ramify import _core
-from ramify.models.trained_tree import csr_parts
+from ramify.data.csr import csr_parts
 
 SETTINGS = {
     "leaf_multiplier": 1.0,

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import expit
 
 from ramify import _core
-from ramify.models.trained_tree import csr_parts
+from ramify.data.csr import csr_parts
 from twins.search import prepared
 
 BIAS = 0xFFFFFFFE

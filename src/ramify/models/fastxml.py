@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from ramify import _core
-from ramify.data.csr import csr_rows
+from ramify.data.csr import csr_parts, csr_rows
 from ramify.estimator import ExtremeClassifier, Query, TrainingData
-from ramify.models.trained_tree import csr_parts
 from ramify.progress import phase
 from ramify.routes import RawStep
 from ramify.validation import check_flag, check_integer, check_number

@@ -10,10 +10,9 @@ from scipy import sparse
 
 from ramify import _core
 from ramify.answers import keep_best
-from ramify.data.csr import csr_rows
+from ramify.data.csr import csr_parts, csr_rows
 from ramify.estimator import ExtremeClassifier, Query, TrainingData
 from ramify.models.one_class import check_regressor, class_columns, regressor_parameters, regressor_settings
-from ramify.models.trained_tree import csr_parts
 from ramify.progress import phase
 from ramify.validation import check_flag, check_integer, check_number
 

@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify import _core
-from ramify.data.csr import csr_rows
+from ramify.data.csr import csr_parts, csr_rows
 from ramify.estimator import Query, TrainingData
 from ramify.models.one_class import check_regressor, class_columns, regressor_parameters, regressor_settings
 from ramify.models.online_classifier import OnlineClassifier
-from ramify.models.trained_tree import csr_parts
 from ramify.progress import phase
 from ramify.routes import RawStep
 from ramify.validation import check_flag, check_integer, check_jobs, check_number

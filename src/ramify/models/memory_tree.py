@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify import _core
-from ramify.data.csr import csr_rows
+from ramify.data.csr import csr_parts, csr_rows
 from ramify.estimator import Query, TrainingData
 from ramify.models.online_classifier import OnlineClassifier
-from ramify.models.trained_tree import csr_parts
 from ramify.progress import phase
 from ramify.validation import check_choice, check_flag, check_integer, check_jobs, check_number
 

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify import _core, trees
+from ramify.data.csr import csr_parts
 from ramify.estimator import Query, TrainingData
 from ramify.models.growing_tree import GrowingTree
 from ramify.models.online_classifier import OnlineClassifier
 from ramify.models.online_parts import frozen_model, learner_settings
 from ramify.models.plt import PLTClassifier
-from ramify.models.trained_tree import csr_parts
 from ramify.progress import phase
 from ramify.trees.label_tree import LabelTree
 from ramify.validation import check_choice, check_flag, check_integer, check_jobs, check_number

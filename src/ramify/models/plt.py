@@ -11,10 +11,11 @@ from scipy import sparse
 
 from ramify import _core, trees
 from ramify.answers import keep_best
+from ramify.data.csr import csr_parts
 from ramify.estimator import ExtremeClassifier, Query, TrainingData
 from ramify.models.search_report import SearchReport
 from ramify.models.solver_choice import choose_solver
-from ramify.models.trained_tree import TrainedTree, csr_parts
+from ramify.models.trained_tree import TrainedTree
 from ramify.progress import phase
 from ramify.trees.label_tree import LabelTree
 from ramify.validation import check_choice, check_flag, check_integer, check_number

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify import _core
-from ramify.data.csr import csr_parts as csr_parts
+from ramify.data.csr import csr_parts
 from ramify.models.calibration import Link
 from ramify.trees.label_tree import LabelTree
 

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify import _core, trees
-from ramify.data.csr import csr_rows
+from ramify.data.csr import csr_parts, csr_rows
 from ramify.data.ngrams import WordNgramVectorizer
 from ramify.estimator import ExtremeClassifier, Query, TrainingData
 from ramify.models.softmax_model import STORAGES, SoftmaxModel
-from ramify.models.trained_tree import csr_parts
 from ramify.progress import phase
 from ramify.trees.label_tree import LabelTree
 from ramify.validation import check_choice, check_flag, check_integer, check_number
