@@ -38,6 +38,18 @@ def one_row(indices: NDArray[np.int32], values: NDArray[np.float32], n_features:
     return csr_rows(values, indices, np.array([0, len(indices)]), (1, n_features))
 
 
+def same_columns(values: NDArray[np.float32], columns: NDArray[np.integer], n_columns: int) -> sparse.csr_array:
+    """The answer to a question for named labels: every row holds these columns, in their order, and no others.
+
+    >>> same_columns(np.ones((2, 1), np.float32), np.array([2]), 3).toarray()
+    array([[0., 0., 1.],
+           [0., 0., 1.]], dtype=float32)
+    """
+    n_rows, n_named = values.shape
+    indptr = np.arange(n_rows + 1) * n_named
+    return csr_rows(values.ravel(), np.tile(columns, n_rows), indptr, (n_rows, n_columns))
+
+
 def no_entries(n_rows: int, n_columns: int) -> sparse.csr_array:
     none = np.zeros(0, dtype=np.int32)
     return csr_rows(np.zeros(0, dtype=np.float32), none, np.zeros(n_rows + 1, dtype=np.int32), (n_rows, n_columns))

@@ -40,6 +40,13 @@ class Query:
     threshold: Threshold = 0.0
     labels: NDArray[np.int32] | None = None
 
+    @property
+    def thresholds(self) -> tuple[float, NDArray[np.float32] | None]:
+        """The threshold as the core takes it: one number for all labels, and one a label if they differ."""
+        if isinstance(self.threshold, np.ndarray):
+            return 0.0, self.threshold
+        return self.threshold, None
+
 
 class InputChecks:
     """Refuses bad input before anything is learned or answered, and brings the rest into one form.

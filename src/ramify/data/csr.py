@@ -1,4 +1,7 @@
-"""One way to make sparse rows: scipy would widen all indices to the type of indptr."""
+"""Sparse rows on their way into the core and out of it: one way to make them, one to take them apart.
+
+scipy would widen all indices to the type of indptr.
+"""
 
 from __future__ import annotations
 
@@ -34,3 +37,9 @@ def csr_parts(X: sparse.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32]
         X.indices.astype(np.int32, copy=False),
         X.data.astype(np.float32, copy=False),
     )
+
+
+def label_parts(Y: sparse.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Where each row of a 0/1 array begins, and its columns: all that there is to say of labels."""
+    indptr, indices, _ = csr_parts(Y)
+    return indptr, indices

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 
-from ramify.answers import keep_best
+from ramify.answers import keep_best, same_columns
 from ramify.data.csr import csr_rows
 from ramify.estimator import Query, TrainingData
 from ramify.validation import check_jobs
@@ -67,8 +67,7 @@ def complete(found: sparse.csr_array, query: Query) -> sparse.csr_array:
     n, n_labels = found.shape
     if query.labels is not None:
         dense = sparse.csc_array(found)[:, query.labels].toarray()
-        indptr = np.arange(n + 1) * len(query.labels)
-        return csr_rows(dense.ravel(), np.tile(query.labels, n), indptr, (n, n_labels))
+        return same_columns(dense, query.labels, n_labels)
     threshold = query.threshold
     per_label = threshold if isinstance(threshold, np.ndarray) else np.full(n_labels, threshold, dtype=np.float32)
     always = np.flatnonzero(per_label <= 0)

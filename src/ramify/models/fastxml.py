@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from ramify import _core
-from ramify.data.csr import csr_parts, csr_rows
+from ramify.answers import same_columns
+from ramify.data.csr import csr_parts, csr_rows, label_parts
 from ramify.estimator import ExtremeClassifier, Query, TrainingData
 from ramify.progress import phase
 from ramify.routes import RawStep
@@ -163,13 +164,11 @@ class FastXMLClassifier(ExtremeClassifier):
             max_newton=MAX_NEWTON,
         )
         n_features = data.X.shape[1]
-        y_indptr, y_indices, _ = csr_parts(data.Y)
         progress = _core.Progress()
         with phase("growing trees", progress):
             arrays = _core.grow_forest(
                 *csr_parts(data.X),
-                y_indptr,
-                y_indices,
+                *label_parts(data.Y),
                 self.n_labels_,
                 label_gain(self.propensity, data.Y, data.sample_weight),
                 data.sample_weight,
@@ -184,23 +183,19 @@ class FastXMLClassifier(ExtremeClassifier):
         )
 
     def _sparse_probabilities(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
-        core, threads = self.forest_.core, self._n_threads()
-        shape = (X.shape[0], self.n_labels_)
         if query.labels is not None:
-            named = core.named(*csr_parts(X), query.labels.astype(np.int32, copy=False), threads)
-            indptr = np.arange(X.shape[0] + 1) * len(query.labels)
-            return csr_rows(named.ravel(), np.tile(query.labels, X.shape[0]), indptr, shape)
+            labels = query.labels.astype(np.int32, copy=False)
+            named = self.forest_.core.named(*csr_parts(X), labels, self._n_threads())
+            return same_columns(named, labels, self.n_labels_)
         indptr, indices, data, _ = self._answered(X, query)
-        return csr_rows(data, indices, indptr, shape)
+        return csr_rows(data, indices, indptr, (X.shape[0], self.n_labels_))
 
     def _n_inner_products(self, X: sparse.csr_array, query: Query) -> int:
         return self._answered(X, query)[3]
 
     def _answered(self, X: sparse.csr_array, query: Query) -> tuple[Any, Any, Any, int]:
         """CSR parts of the answer, and the number of separators asked."""
-        per_label = query.threshold if isinstance(query.threshold, np.ndarray) else None
-        threshold = 0.0 if isinstance(query.threshold, np.ndarray) else query.threshold
-        return self.forest_.core.predict(*csr_parts(X), query.top_k, threshold, per_label, self._n_threads())
+        return self.forest_.core.predict(*csr_parts(X), query.top_k, *query.thresholds, self._n_threads())
 
     def _predict_row(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int | None, threshold: float

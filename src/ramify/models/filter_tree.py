@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify import _core
-from ramify.answers import keep_best
+from ramify.answers import keep_best, same_columns
 from ramify.data.csr import csr_parts, csr_rows
 from ramify.estimator import ExtremeClassifier, Query, TrainingData
 from ramify.models.one_class import check_regressor, class_columns, regressor_parameters, regressor_settings
@@ -108,18 +108,15 @@ class FilterTreeClassifier(ExtremeClassifier):
         winners = self.tournament_.winners(*csr_parts(X), self._n_threads())
         rest = np.float32((1 - self.won_) / max(n_labels - 1, 1))
         if query.labels is not None:
-            columns = np.tile(query.labels, n).astype(np.int32)
-            is_winner = columns == np.repeat(winners, len(query.labels))
-            given = np.where(is_winner, np.float32(self.won_), rest)
-            return csr_rows(given, columns, np.arange(n + 1) * len(query.labels), (n, n_labels))
+            given = np.where(winners[:, None] == query.labels, np.float32(self.won_), rest)
+            return same_columns(given, query.labels, n_labels)
         needs_few = query.top_k == 1 or (not isinstance(query.threshold, np.ndarray) and rest < query.threshold)
         if needs_few:
             answer = csr_rows(np.full(n, self.won_, np.float32), winners, np.arange(n + 1), (n, n_labels))
             return keep_best(answer, query.top_k, query.threshold)
         everything = np.full((n, n_labels), rest, dtype=np.float32)
         everything[np.arange(n), winners] = self.won_
-        columns = np.tile(np.arange(n_labels, dtype=np.int32), n)
-        answer = csr_rows(everything.ravel(), columns, np.arange(n + 1) * n_labels, (n, n_labels))
+        answer = same_columns(everything, np.arange(n_labels), n_labels)
         return keep_best(answer, query.top_k, query.threshold)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

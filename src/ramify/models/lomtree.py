@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify import _core
+from ramify.answers import same_columns
 from ramify.data.csr import csr_parts, csr_rows
 from ramify.estimator import Query, TrainingData
 from ramify.models.one_class import check_regressor, class_columns, regressor_parameters, regressor_settings
@@ -203,12 +204,10 @@ class LOMTreeClassifier(OnlineClassifier):
     def _sparse_probabilities(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
         threads, n_labels = self._n_threads(), self.n_labels_
         if query.labels is not None:
-            found = self.learner_.named(*csr_parts(X), query.labels.astype(np.int32, copy=False), threads)
-            indptr = np.arange(X.shape[0] + 1) * len(query.labels)
-            return csr_rows(found.ravel(), np.tile(query.labels, X.shape[0]), indptr, (X.shape[0], n_labels))
-        one, per_label = (0.0, query.threshold) if isinstance(query.threshold, np.ndarray) else (query.threshold, None)
+            labels = query.labels.astype(np.int32, copy=False)
+            return same_columns(self.learner_.named(*csr_parts(X), labels, threads), labels, n_labels)
         indptr, labels, probabilities = self.learner_.predict(
-            *csr_parts(X), n_labels, query.top_k, one, per_label, threads
+            *csr_parts(X), n_labels, query.top_k, *query.thresholds, threads
         )
         return csr_rows(probabilities, labels, indptr, (X.shape[0], n_labels))
 

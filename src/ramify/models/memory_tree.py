@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify import _core
-from ramify.data.csr import csr_parts, csr_rows
+from ramify.answers import same_columns
+from ramify.data.csr import csr_parts, csr_rows, label_parts
 from ramify.estimator import Query, TrainingData
 from ramify.models.online_classifier import OnlineClassifier
 from ramify.progress import phase
@@ -188,14 +189,12 @@ class MemoryTreeClassifier(OnlineClassifier):
         order: NDArray[np.int64] | None = None,
         progress: _core.Progress | None = None,
     ) -> None:
-        y_indptr, y_indices, _ = csr_parts(Y)
-        self.learner_.learn(*csr_parts(X), y_indptr, y_indices, weight, order, progress)
+        self.learner_.learn(*csr_parts(X), *label_parts(Y), weight, order, progress)
 
     def _test_and_learn(
         self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        y_indptr, y_indices, _ = csr_parts(Y)
-        return self.learner_.test_then_learn(*csr_parts(X), y_indptr, y_indices, top_k)
+        return self.learner_.test_then_learn(*csr_parts(X), *label_parts(Y), top_k)
 
     def _learn_plain(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], labels: NDArray[np.int32], n_threads: int
@@ -221,16 +220,13 @@ class MemoryTreeClassifier(OnlineClassifier):
         shape, threads = (X.shape[0], self.n_labels_), self._n_threads()
         if query.labels is not None:
             labels = query.labels.astype(np.int32, copy=False)
-            named = self.learner_.named(*csr_parts(X), shape[1], labels, threads)
-            indptr = np.arange(shape[0] + 1) * len(labels)
-            return csr_rows(named.ravel(), np.tile(labels, shape[0]), indptr, shape)
+            return same_columns(self.learner_.named(*csr_parts(X), shape[1], labels, threads), labels, shape[1])
         indptr, indices, data, *_ = self._query(X, shape[1], query)
         return csr_rows(data, indices, indptr, shape)
 
     def _query(self, X: sparse.csr_array, n_labels: int, query: Query) -> tuple[Any, Any, Any, int, int]:
         """CSR parts of the answer, and how many nodes and examples were looked at."""
-        one, per_label = (0.0, query.threshold) if isinstance(query.threshold, np.ndarray) else (query.threshold, None)
-        return self.learner_.query(*csr_parts(X), n_labels, query.top_k, one, per_label, self._n_threads())
+        return self.learner_.query(*csr_parts(X), n_labels, query.top_k, *query.thresholds, self._n_threads())
 
     def _predict_row(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int | None, threshold: float

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify import _core, trees
-from ramify.data.csr import csr_parts
+from ramify.data.csr import csr_parts, csr_rows, label_parts
 from ramify.estimator import Query, TrainingData
 from ramify.models.growing_tree import GrowingTree
 from ramify.models.online_classifier import OnlineClassifier
@@ -234,17 +234,15 @@ class OnlinePLTClassifier(OnlineClassifier):
         order: NDArray[np.int64] | None = None,
         progress: _core.Progress | None = None,
     ) -> None:
-        y_indptr, y_indices, _ = csr_parts(Y)
         own, threads = self._own_policy(), self._n_threads()
-        self.learner_.learn(*csr_parts(X), y_indptr, y_indices, weight, order, threads, own, progress)
+        self.learner_.learn(*csr_parts(X), *label_parts(Y), weight, order, threads, own, progress)
         self._warn_of_budget()
 
     def _test_and_learn(
         self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        y_indptr, y_indices, _ = csr_parts(Y)
         answer = self.learner_.test_then_learn(
-            *csr_parts(X), y_indptr, y_indices, top_k, self._n_threads(), self._own_policy()
+            *csr_parts(X), *label_parts(Y), top_k, self._n_threads(), self._own_policy()
         )
         self._warn_of_budget()
         return answer
@@ -315,16 +313,14 @@ class OnlinePLTClassifier(OnlineClassifier):
             indptr = np.arange(n + 1, dtype=np.int64) * len(query.labels)
             labels = np.tile(query.labels, n).astype(np.int32)
             found = self.learner_.named(*csr_parts(X), indptr, labels, threads)
-            return sparse.csr_array((found, labels, indptr), shape=(n, self.n_labels_))
-        one, per_label = (0.0, query.threshold) if isinstance(query.threshold, np.ndarray) else (query.threshold, None)
-        indptr, labels, probabilities, _ = self.learner_.search(*csr_parts(X), query.top_k, one, per_label, threads)
+            return csr_rows(found, labels, indptr, (n, self.n_labels_))
+        indptr, labels, probabilities, _ = self.learner_.search(*csr_parts(X), query.top_k, *query.thresholds, threads)
         # The width comes last: another thread may have learned new labels meanwhile.
-        return sparse.csr_array((probabilities, labels, indptr), shape=(n, self.n_labels_))
+        return csr_rows(probabilities, labels, indptr, (n, self.n_labels_))
 
     def _n_inner_products(self, X: sparse.csr_array, query: Query) -> int:
         """What an answer costs."""
-        one, per_label = (0.0, query.threshold) if isinstance(query.threshold, np.ndarray) else (query.threshold, None)
-        return self.learner_.search(*csr_parts(X), query.top_k, one, per_label, self._n_threads())[3]
+        return self.learner_.search(*csr_parts(X), query.top_k, *query.thresholds, self._n_threads())[3]
 
     def _predict_row(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int | None, threshold: float

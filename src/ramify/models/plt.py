@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from ramify import _core, trees
-from ramify.answers import keep_best
-from ramify.data.csr import csr_parts
+from ramify.answers import keep_best, same_columns
+from ramify.data.csr import csr_parts, label_parts
 from ramify.estimator import ExtremeClassifier, Query, TrainingData
 from ramify.models.search_report import SearchReport
 from ramify.models.solver_choice import choose_solver
@@ -163,11 +163,9 @@ class PLTClassifier(ExtremeClassifier):
                 options=self.tree_options,
             )
         features = _core.FeatureSettings(data.X.shape[1], self.normalize, self.bias)
-        y_indptr, y_indices, _ = csr_parts(data.Y)
         trainer = _core.BlockTrainer(
             *csr_parts(data.X),
-            y_indptr,
-            y_indices,
+            *label_parts(data.Y),
             tree.parent,
             tree.first_child,
             tree.n_children,
@@ -225,12 +223,8 @@ class PLTClassifier(ExtremeClassifier):
 
     def _sparse_probabilities(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
         if query.labels is not None:
-            every_row = np.tile(query.labels, X.shape[0])
-            indptr = np.arange(X.shape[0] + 1) * len(query.labels)
-            shape = (X.shape[0], self.n_labels_)
-            return self._mean(
-                X, sparse.csr_array((np.ones(len(every_row), np.float32), every_row, indptr), shape=shape)
-            )
+            every_row = np.ones((X.shape[0], len(query.labels)), dtype=np.float32)
+            return self._mean(X, same_columns(every_row, query.labels, self.n_labels_))
         threads = self._n_threads()
         # Of several trees' best k none may be left out for missing the threshold in its tree: its mean may reach it.
         per_tree = 0.0 if query.top_k is not None and len(self.trees_) > 1 else query.threshold

@@ -13,7 +13,8 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
 from ramify import _core
-from ramify.data.csr import csr_parts, csr_rows
+from ramify.answers import same_columns
+from ramify.data.csr import csr_parts, csr_rows, label_parts
 from ramify.data.labels import LabelEncoding
 from ramify.data.names import NameTable
 from ramify.estimator import ExtremeClassifier, Query, TrainingData
@@ -261,12 +262,10 @@ class SpectralTreeClassifier(ExtremeClassifier):
         seed: int,
         progress: _core.Progress | None = None,
     ) -> None:
-        y_indptr, y_indices, _ = csr_parts(Y)
         self._core_model.train(
             self.base_.arrays,
             *csr_parts(X),
-            y_indptr,
-            y_indices,
+            *label_parts(Y),
             weight,
             learning_rate=self.learning_rate,
             eps=self.eps,
@@ -396,18 +395,16 @@ class SpectralTreeClassifier(ExtremeClassifier):
         if self.scorer_ is not None:
             return complete(scores_behind(self, X, self._leaves(rows)), query)
         core, threads = self._core_model, self._n_threads()
-        shape = (X.shape[0], self.n_labels_)
         if query.labels is not None:
-            named = core.named(*csr_parts(rows), query.labels.astype(np.int32, copy=False), threads)
-            indptr = np.arange(X.shape[0] + 1) * len(query.labels)
-            return csr_rows(named.ravel(), np.tile(query.labels, X.shape[0]), indptr, shape)
-        indptr, indices, data, _ = core.predict(*csr_parts(rows), *_asked(query), threads)
-        return csr_rows(data, indices, indptr, shape)
+            labels = query.labels.astype(np.int32, copy=False)
+            return same_columns(core.named(*csr_parts(rows), labels, threads), labels, self.n_labels_)
+        indptr, indices, data, _ = core.predict(*csr_parts(rows), query.top_k, *query.thresholds, threads)
+        return csr_rows(data, indices, indptr, (X.shape[0], self.n_labels_))
 
     def _n_inner_products(self, X: sparse.csr_array, query: Query) -> int:
         """What an answer costs: nodes on the way and candidates."""
         rows = scaled_rows(X, self.scaling)
-        return self._core_model.predict(*csr_parts(rows), *_asked(query), self._n_threads())[3]
+        return self._core_model.predict(*csr_parts(rows), query.top_k, *query.thresholds, self._n_threads())[3]
 
     def _predict_row(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int | None, threshold: float
@@ -483,12 +480,6 @@ class SpectralTreeClassifier(ExtremeClassifier):
         for name in ("_tree_arrays", "_core_model"):
             state.pop(name, None)
         return state
-
-
-def _asked(query: Query) -> tuple[int | None, float, NDArray[np.float32] | None]:
-    if isinstance(query.threshold, np.ndarray):
-        return query.top_k, 0.0, query.threshold
-    return query.top_k, query.threshold, None
 
 
 def most_frequent_labels(Y: sparse.csr_array, n: int) -> NDArray[np.int32]:

@@ -16,6 +16,19 @@ from ramify.models.calibration import Link
 from ramify.trees.label_tree import LabelTree
 
 
+def node_thresholds(
+    tree: LabelTree, threshold: float | NDArray[np.float32]
+) -> tuple[float, NDArray[np.float32] | None]:
+    """A threshold as searches take it: one number, or for each node the least that a label below it asks for.
+
+    >>> node_thresholds(LabelTree.from_nested([[0, 1], 2]), 0.5)
+    (0.5, None)
+    """
+    if isinstance(threshold, np.ndarray):
+        return 0.0, np.ascontiguousarray(tree.subtree_minimum(threshold), dtype=np.float32)
+    return threshold, None
+
+
 @dataclass(frozen=True)
 class TrainedTree:
     """Frozen blocks over a label tree, with the map from scores to probabilities.
@@ -66,7 +79,7 @@ class TrainedTree:
         Thresholds per label prune a subtree at the least of them (extreme-f-measure, section 5). With a bound, a node
         is opened only where 1 - bound of its probability is not beaten by the answer so far.
         """
-        one, per_node = self._node_thresholds(threshold)
+        one, per_node = node_thresholds(self.tree, threshold)
         indptr, indices, data, _ = self.core.search(*csr_parts(X), top_k, one, per_node, beam or 0, n_threads, bound)
         return sparse.csr_array((data, indices, indptr), shape=(X.shape[0], self.tree.n_labels))
 
@@ -81,7 +94,7 @@ class TrainedTree:
         n_threads: int = 1,
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """What `search` costs: for each row the blocks that it scores, and the likeliest path that it gives up."""
-        one, per_node = self._node_thresholds(threshold)
+        one, per_node = node_thresholds(self.tree, threshold)
         traced = self.core.trace(*csr_parts(X), top_k, one, per_node, beam or 0, n_threads, bound)
         return traced[4], traced[5]
 
@@ -89,13 +102,8 @@ class TrainedTree:
         self, X: sparse.csr_array, *, top_k: int | None, threshold: float | NDArray[np.float32], beam: int | None = None
     ) -> int:
         """Inner products that `search` takes for all these rows; as the paper's table 2 counts (extreme-f-measure)."""
-        one, per_node = self._node_thresholds(threshold)
+        one, per_node = node_thresholds(self.tree, threshold)
         return self.core.search(*csr_parts(X), top_k, one, per_node, beam or 0, 1)[3]
-
-    def _node_thresholds(self, threshold: float | NDArray[np.float32]) -> tuple[float, NDArray[np.float32] | None]:
-        if isinstance(threshold, np.ndarray):
-            return 0.0, np.ascontiguousarray(self.tree.subtree_minimum(threshold), dtype=np.float32)
-        return threshold, None
 
     def named(self, X: sparse.csr_array, labels: sparse.csr_array, n_threads: int = 1) -> NDArray[np.float32]:
         """Probabilities of the entries of `labels` (n, n_labels): of each row, the labels that it names."""

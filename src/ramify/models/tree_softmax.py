@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify import _core, trees
-from ramify.data.csr import csr_parts, csr_rows
+from ramify.answers import same_columns
+from ramify.data.csr import csr_parts, csr_rows, label_parts
 from ramify.data.ngrams import WordNgramVectorizer
 from ramify.estimator import ExtremeClassifier, Query, TrainingData
 from ramify.models.softmax_model import STORAGES, SoftmaxModel
+from ramify.models.trained_tree import node_thresholds
 from ramify.progress import phase
 from ramify.trees.label_tree import LabelTree
 from ramify.validation import check_choice, check_flag, check_integer, check_number
@@ -162,13 +164,11 @@ class TreeSoftmaxClassifier(ExtremeClassifier):
             )
         is_plt = self.loss == "plt" or (self.loss == "auto" and not self.is_multiclass_)
         tree = self._build_tree(data, (16 if is_plt else 2) if self.arity is None else self.arity)
-        y_indptr, y_indices, _ = csr_parts(data.Y)
         progress = _core.Progress()
         with phase("training", progress):
             arrays = _core.train_softmax(
                 *csr_parts(data.X),
-                y_indptr,
-                y_indices,
+                *label_parts(data.Y),
                 tree.parent,
                 tree.first_child,
                 tree.n_children,
@@ -241,18 +241,12 @@ class TreeSoftmaxClassifier(ExtremeClassifier):
 
     def _sparse_probabilities(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
         core, threads = self.model_.core, self._n_threads()
-        shape = (X.shape[0], self.n_labels_)
         if query.labels is not None:
-            named = core.named(*csr_parts(X), query.labels.astype(np.int32, copy=False), threads)
-            indptr = np.arange(X.shape[0] + 1) * len(query.labels)
-            return csr_rows(named.ravel(), np.tile(query.labels, X.shape[0]), indptr, shape)
-        one, per_node = 0.0, None
-        if isinstance(query.threshold, np.ndarray):
-            per_node = np.ascontiguousarray(self.tree_.subtree_minimum(query.threshold), dtype=np.float32)
-        else:
-            one = query.threshold
-        indptr, indices, data, _ = core.search(*csr_parts(X), query.top_k, one, per_node, threads)
-        return csr_rows(data, indices, indptr, shape)
+            labels = query.labels.astype(np.int32, copy=False)
+            return same_columns(core.named(*csr_parts(X), labels, threads), labels, self.n_labels_)
+        thresholds = node_thresholds(self.tree_, query.threshold)
+        indptr, indices, data, _ = core.search(*csr_parts(X), query.top_k, *thresholds, threads)
+        return csr_rows(data, indices, indptr, (X.shape[0], self.n_labels_))
 
     def _predict_row(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int | None, threshold: float

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify import _core
-from ramify.data.csr import csr_parts, csr_rows
+from ramify.data.csr import csr_parts, csr_rows, label_parts
 
 # What the core reads of a tree; the labels of its leaves are made from the counts.
 NODES = ("child", "mass", "sigma", "weight_begin", "weight_feature", "weight")
@@ -76,11 +76,9 @@ def grow_candidate_tree(
     and the splits do not care about them (its discussion).
     """
     head = np.zeros(0, dtype=np.int32) if head is None else np.sort(head).astype(np.int32)
-    y_indptr, y_indices, _ = csr_parts(Y)
     arrays = _core.grow_candidate_tree(
         *csr_parts(X),
-        y_indptr,
-        y_indices,
+        *label_parts(Y),
         Y.shape[1],
         head,
         sample_weight,

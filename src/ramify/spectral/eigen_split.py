@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from ramify import _core
-from ramify.data.csr import csr_parts
+from ramify.data.csr import csr_parts, label_parts
 from ramify.data.labels import label_indicator
 from ramify.validation import check_choice, check_integer, check_number
 
@@ -58,11 +58,9 @@ def eigen_split(
     rows.sum_duplicates()
     labels = label_indicator(Y)
     weight = np.ones(rows.shape[0]) if importance is None else np.ascontiguousarray(importance, dtype=np.float64)
-    y_indptr, y_indices, _ = csr_parts(labels)
     direction, eigenvalue = _core.split_direction(
         *csr_parts(rows),
-        y_indptr,
-        y_indices,
+        *label_parts(labels),
         rows.shape[1],
         labels.shape[1],
         weight,
