@@ -11,10 +11,10 @@ from scipy import sparse
 from ramify import _core
 from ramify.answers import same_columns
 from ramify.data.csr import csr_parts, csr_rows
-from ramify.estimator import Query, TrainingData
+from ramify.estimator import Query
 from ramify.models.one_class import check_regressor, class_columns, regressor_parameters, regressor_settings
-from ramify.models.online_classifier import OnlineClassifier
-from ramify.progress import phase
+from ramify.models.online_classifier import BestLabels, OnlineClassifier
+from ramify.models.stream_rows import Piece
 from ramify.routes import RawStep
 from ramify.validation import check_flag, check_integer, check_jobs, check_number
 
@@ -129,32 +129,15 @@ class LOMTreeClassifier(OnlineClassifier):
 
     # --- learning -------------------------------------------------------------------------------------------------
 
-    def _fit(self, data: TrainingData) -> None:
-        self._begin(data.X, data.Y)
-        generator = np.random.default_rng(data.seed)
-        progress = _core.Progress()
-        for _ in range(self.passes):
-            order = generator.permutation(data.X.shape[0]) if self.shuffle else None
-            with phase("learning", progress):
-                self._learn(data.X, data.Y, data.sample_weight, order, progress)
-
     def _begin(self, X: sparse.csr_array, Y: sparse.csr_array) -> None:
         self._check_piece(Y)
         super()._begin(X, Y)
 
-    def _learn(
-        self,
-        X: sparse.csr_array,
-        Y: sparse.csr_array,
-        weight: NDArray[np.float32] | None,
-        order: NDArray[np.int64] | None = None,
-        progress: _core.Progress | None = None,
-    ) -> None:
+    def _learn(self, piece: Piece, order: NDArray[np.int64] | None, progress: _core.Progress | None) -> None:
+        X, Y, weight = piece
         self.learner_.learn(*csr_parts(X), class_columns(Y, type(self).__name__), weight, order, progress)
 
-    def _test_and_learn(
-        self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def _test_and_learn(self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int) -> BestLabels:
         return self.learner_.test_then_learn(*csr_parts(X), class_columns(Y, type(self).__name__), top_k)
 
     def _new_learner(self) -> _core.LomTree:

@@ -12,7 +12,8 @@ from ramify import _core
 from ramify.answers import same_columns
 from ramify.data.csr import csr_parts, csr_rows, label_parts
 from ramify.estimator import Query, TrainingData
-from ramify.models.online_classifier import OnlineClassifier
+from ramify.models.online_classifier import BestLabels, OnlineClassifier
+from ramify.models.stream_rows import Piece
 from ramify.progress import phase
 from ramify.validation import check_choice, check_flag, check_integer, check_jobs, check_number
 
@@ -167,11 +168,12 @@ class MemoryTreeClassifier(OnlineClassifier):
     # --- learning -------------------------------------------------------------------------------------------------
 
     def _fit(self, data: TrainingData) -> None:
+        """Later passes go over what is stored, not over the rows again."""
         self._begin(data.X, data.Y)
         generator = np.random.default_rng(data.seed)
         order = generator.permutation(data.X.shape[0]) if self.shuffle else None
         with phase("learning", progress := _core.Progress()):
-            self._learn(data.X, data.Y, data.sample_weight, order, progress)
+            self._learn((data.X, data.Y, data.sample_weight), order, progress)
         for _ in range(self.passes - 1):
             n = self.learner_.n_examples
             order = generator.permutation(n) if self.shuffle else np.arange(n)
@@ -181,19 +183,11 @@ class MemoryTreeClassifier(OnlineClassifier):
     def _new_learner(self) -> _core.MemoryTree:
         return _core.MemoryTree(**self.learner_settings_)
 
-    def _learn(
-        self,
-        X: sparse.csr_array,
-        Y: sparse.csr_array,
-        weight: NDArray[np.float32] | None,
-        order: NDArray[np.int64] | None = None,
-        progress: _core.Progress | None = None,
-    ) -> None:
+    def _learn(self, piece: Piece, order: NDArray[np.int64] | None, progress: _core.Progress | None) -> None:
+        X, Y, weight = piece
         self.learner_.learn(*csr_parts(X), *label_parts(Y), weight, order, progress)
 
-    def _test_and_learn(
-        self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def _test_and_learn(self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int) -> BestLabels:
         return self.learner_.test_then_learn(*csr_parts(X), *label_parts(Y), top_k)
 
     def _learn_plain(

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from ramify import _core
-from ramify.estimator import ExtremeClassifier
+from ramify.estimator import ExtremeClassifier, TrainingData
 from ramify.models.one_row import Settled, learn_plain_row
 from ramify.models.stream_rows import GROWING, DictRow, Piece, StreamRows
 from ramify.progress import phase, shown
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+# Where each row's answer begins, and the answers' label columns, best first.
+BestLabels: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32]]
 
 # What parameters are called where the core has another word.
 _PARAMETERS = {
@@ -33,11 +36,13 @@ _PARAMETERS = {
 class OnlineClassifier(StreamRows, ExtremeClassifier):
     """A learner of the core behind `partial_fit` and `learn_one`.
 
-    A model supplies `_learner_settings()`, `_new_learner()` from `learner_settings_`, `_learn(X, Y, weight, order,
+    A model supplies `_learner_settings()`, `_new_learner()` from `learner_settings_`, `_learn(piece, order,
     progress)`, `_test_and_learn(X, Y, top_k)` and `_learn_plain` (one row); it may supply `_begin`, `_can_learn` and
-    `_check_piece`.
+    `_check_piece`. Its parameters `passes` and `shuffle` are for `fit`.
     """
 
+    passes: int
+    shuffle: bool
     learner_: Any
     learner_settings_: dict[str, Any]
     _settled: Settled
@@ -55,21 +60,12 @@ class OnlineClassifier(StreamRows, ExtremeClassifier):
         """A learner that knows nothing yet, of the kept settings."""
         raise NotImplementedError
 
-    def _learn(
-        self,
-        X: sparse.csr_array,
-        Y: sparse.csr_array,
-        weight: NDArray[np.float32] | None,
-        order: NDArray[np.int64] | None = None,
-        progress: _core.Progress | None = None,
-    ) -> None:
+    def _learn(self, piece: Piece, order: NDArray[np.int64] | None, progress: _core.Progress | None) -> None:
         """Learn these rows, in the order given or their own."""
         raise NotImplementedError
 
-    def _test_and_learn(
-        self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Where each row's answer begins, and the answers' label columns, best first; then the row is learned."""
+    def _test_and_learn(self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int) -> BestLabels:
+        """Answer each row, and learn it only then."""
         raise NotImplementedError
 
     def _begin(self, X: sparse.csr_array, Y: sparse.csr_array) -> None:
@@ -86,6 +82,15 @@ class OnlineClassifier(StreamRows, ExtremeClassifier):
         return arrays
 
     # --- learning -------------------------------------------------------------------------------------------------
+
+    def _fit(self, data: TrainingData) -> None:
+        self._begin(data.X, data.Y)
+        generator = np.random.default_rng(data.seed)
+        progress = _core.Progress()
+        for _ in range(self.passes):
+            order = generator.permutation(data.X.shape[0]) if self.shuffle else None
+            with phase("learning", progress):
+                self._learn((data.X, data.Y, data.sample_weight), order, progress)
 
     def partial_fit(
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -112,7 +117,7 @@ class OnlineClassifier(StreamRows, ExtremeClassifier):
 
     def _learn_piece(self, piece: Piece) -> None:
         with phase("learning", progress := _core.Progress()):
-            self._learn(*piece, None, progress)
+            self._learn(piece, None, progress)
 
     def _test_then_learn(self, X: Any, y: Any, top_k: int) -> tuple[NDArray[np.int64], NDArray[np.int32], Any]:
         """`partial_fit` of a fitted model that answers each row just before it learns it: see `ramify.progressive`.

@@ -12,11 +12,12 @@ from scipy import sparse
 
 from ramify import _core, trees
 from ramify.data.csr import csr_parts, csr_rows, label_parts
-from ramify.estimator import Query, TrainingData
+from ramify.estimator import Query
 from ramify.models.growing_tree import GrowingTree
-from ramify.models.online_classifier import OnlineClassifier
+from ramify.models.online_classifier import BestLabels, OnlineClassifier
 from ramify.models.online_parts import frozen_model, learner_settings
 from ramify.models.plt import PLTClassifier
+from ramify.models.stream_rows import Piece
 from ramify.progress import phase
 from ramify.trees.label_tree import LabelTree
 from ramify.validation import check_choice, check_flag, check_integer, check_jobs, check_number
@@ -161,15 +162,6 @@ class OnlinePLTClassifier(OnlineClassifier):
 
     # --- learning -------------------------------------------------------------------------------------------------
 
-    def _fit(self, data: TrainingData) -> None:
-        self._begin(data.X, data.Y)
-        generator = np.random.default_rng(data.seed)
-        progress = _core.Progress()
-        for _ in range(self.passes):
-            order = generator.permutation(data.X.shape[0]) if self.shuffle else None
-            with phase("learning", progress):
-                self._learn(data.X, data.Y, data.sample_weight, order, progress)
-
     def warm_start(self, X: Any, y: Any, tree_builder: TreeSpecification = "kmeans") -> OnlinePLTClassifier:
         """Begin anew with a tree built on a sample (or given), learned on that sample; then go on online.
 
@@ -226,21 +218,13 @@ class OnlinePLTClassifier(OnlineClassifier):
         self.label_encoding_.widen(n_needed)
         self.n_labels_ = self.label_encoding_.n_labels
 
-    def _learn(
-        self,
-        X: sparse.csr_array,
-        Y: sparse.csr_array,
-        weight: NDArray[np.float32] | None,
-        order: NDArray[np.int64] | None = None,
-        progress: _core.Progress | None = None,
-    ) -> None:
+    def _learn(self, piece: Piece, order: NDArray[np.int64] | None, progress: _core.Progress | None) -> None:
+        X, Y, weight = piece
         own, threads = self._own_policy(), self._n_threads()
         self.learner_.learn(*csr_parts(X), *label_parts(Y), weight, order, threads, own, progress)
         self._warn_of_budget()
 
-    def _test_and_learn(
-        self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def _test_and_learn(self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int) -> BestLabels:
         answer = self.learner_.test_then_learn(
             *csr_parts(X), *label_parts(Y), top_k, self._n_threads(), self._own_policy()
         )
