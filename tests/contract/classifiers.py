@@ -179,61 +179,33 @@ ANY_WIDTH = (
 WIDER_QUESTIONS = f"{ANY_WIDTH}; what else it checks, test_separable_classes_are_learned does"
 # Models whose rows may have any number of features, and whose texts are hashed, so that new words can come.
 TAKES_ANY_WIDTH = dict.fromkeys(["LOMTreeClassifier", "MemoryTreeClassifier", "OnlinePLTClassifier"], ANY_WIDTH)
-OWN_DEVIATIONS = {
-    "TreeSoftmaxClassifier": {
-        "check_sample_weight_equivalence_on_dense_data": ONE_STEP_A_ROW,
-        "check_sample_weight_equivalence_on_sparse_data": ONE_STEP_A_ROW,
-    },
-    "PLTClassifier": {
-        "check_sample_weight_equivalence_on_dense_data": APPROXIMATE_WEIGHTS,
-        "check_sample_weight_equivalence_on_sparse_data": APPROXIMATE_WEIGHTS,
-    },
-    "ThresholdClassifier": {
-        "check_sample_weight_equivalence_on_dense_data": APPROXIMATE_WEIGHTS,
-        "check_sample_weight_equivalence_on_sparse_data": APPROXIMATE_WEIGHTS,
-    },
-    "SpectralTreeClassifier": {
-        "check_sample_weight_equivalence_on_dense_data": ONE_STEP_A_ROW,
-        "check_sample_weight_equivalence_on_sparse_data": ONE_STEP_A_ROW,
-    },
-    "MemoryTreeClassifier": {
-        "check_sample_weight_equivalence_on_dense_data": ONE_MEMORY_A_ROW,
-        "check_sample_weight_equivalence_on_sparse_data": ONE_MEMORY_A_ROW,
-        "check_n_features_in_after_fitting": ANY_WIDTH,
-        "check_estimators_partial_fit_n_features": ANY_WIDTH,
-        "check_classifiers_train": WIDER_QUESTIONS,
-        "check_classifiers_train(readonly_memmap=True)": WIDER_QUESTIONS,
-        "check_classifiers_train(readonly_memmap=True,X_dtype=float32)": WIDER_QUESTIONS,
-    },
-    "OnlinePLTClassifier": {
-        "check_sample_weight_equivalence_on_dense_data": ONE_STEP_A_ROW,
-        "check_sample_weight_equivalence_on_sparse_data": ONE_STEP_A_ROW,
-        "check_n_features_in_after_fitting": ANY_WIDTH,
-        "check_estimators_partial_fit_n_features": ANY_WIDTH,
-        "check_classifiers_train": WIDER_QUESTIONS,
-        "check_classifiers_train(readonly_memmap=True)": WIDER_QUESTIONS,
-        "check_classifiers_train(readonly_memmap=True,X_dtype=float32)": WIDER_QUESTIONS,
-    },
-    "LOMTreeClassifier": {
-        "check_sample_weight_equivalence_on_dense_data": ONE_STEP_A_ROW,
-        "check_sample_weight_equivalence_on_sparse_data": ONE_STEP_A_ROW,
-        "check_n_features_in_after_fitting": ANY_WIDTH,
-        "check_estimators_partial_fit_n_features": ANY_WIDTH,
-        "check_classifiers_train": WIDER_QUESTIONS,
-        "check_classifiers_train(readonly_memmap=True)": WIDER_QUESTIONS,
-        "check_classifiers_train(readonly_memmap=True,X_dtype=float32)": WIDER_QUESTIONS,
-    },
-    "FilterTreeClassifier": {
-        "check_sample_weight_equivalence_on_dense_data": ONE_STEP_A_ROW,
-        "check_sample_weight_equivalence_on_sparse_data": ONE_STEP_A_ROW,
-    },
-}
+
+
+def weighted(reason):
+    """The checks that a weight of two is a row given twice."""
+    return dict.fromkeys([f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")], reason)
 
 
 # Thresholds over an online model take rows of any width, as it does.
 OVER_ONLINE = {
     "check_n_features_in_after_fitting": ANY_WIDTH,
     "check_estimators_partial_fit_n_features": ANY_WIDTH,
+}
+ONLINE = {
+    **OVER_ONLINE,
+    "check_classifiers_train": WIDER_QUESTIONS,
+    "check_classifiers_train(readonly_memmap=True)": WIDER_QUESTIONS,
+    "check_classifiers_train(readonly_memmap=True,X_dtype=float32)": WIDER_QUESTIONS,
+}
+OWN_DEVIATIONS = {
+    "PLTClassifier": weighted(APPROXIMATE_WEIGHTS),
+    "ThresholdClassifier": weighted(APPROXIMATE_WEIGHTS),
+    "TreeSoftmaxClassifier": weighted(ONE_STEP_A_ROW),
+    "SpectralTreeClassifier": weighted(ONE_STEP_A_ROW),
+    "FilterTreeClassifier": weighted(ONE_STEP_A_ROW),
+    "MemoryTreeClassifier": weighted(ONE_MEMORY_A_ROW) | ONLINE,
+    "OnlinePLTClassifier": weighted(ONE_STEP_A_ROW) | ONLINE,
+    "LOMTreeClassifier": weighted(ONE_STEP_A_ROW) | ONLINE,
 }
 
 
