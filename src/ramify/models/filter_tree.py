@@ -11,13 +11,19 @@ from scipy import sparse
 from ramify import _core
 from ramify.answers import keep_best, same_columns
 from ramify.data.csr import csr_parts, csr_rows
-from ramify.estimator import ExtremeClassifier, Query, TrainingData
-from ramify.models.one_class import check_regressor, class_columns, regressor_parameters, regressor_settings
+from ramify.estimator import Query, TrainingData
+from ramify.models.one_class import (
+    OneClassARow,
+    check_regressor,
+    class_columns,
+    regressor_parameters,
+    regressor_settings,
+)
 from ramify.progress import phase
 from ramify.validation import check_flag, check_integer, check_number
 
 
-class FilterTreeClassifier(ExtremeClassifier):
+class FilterTreeClassifier(OneClassARow):
     """Knock-out tournament of classes in random order: a match learns from the examples whose class came that far.
 
     Training and prediction take time in the logarithm of the classes. A tournament has a winner and no probabilities:
@@ -146,8 +152,3 @@ class FilterTreeClassifier(ExtremeClassifier):
         super().__setstate__(state)
         if arrays is not None:
             self._restore_tournament(arrays)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = False
-        return tags

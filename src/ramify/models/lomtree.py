@@ -12,14 +12,20 @@ from ramify import _core
 from ramify.answers import same_columns
 from ramify.data.csr import csr_parts, csr_rows
 from ramify.estimator import Query
-from ramify.models.one_class import check_regressor, class_columns, regressor_parameters, regressor_settings
+from ramify.models.one_class import (
+    OneClassARow,
+    check_regressor,
+    class_columns,
+    regressor_parameters,
+    regressor_settings,
+)
 from ramify.models.online_classifier import BestLabels, OnlineClassifier
 from ramify.models.stream_rows import Piece
 from ramify.routes import RawStep
 from ramify.validation import check_flag, check_integer, check_jobs, check_number
 
 
-class LOMTreeClassifier(OnlineClassifier):
+class LOMTreeClassifier(OneClassARow, OnlineClassifier):
     """Online decision tree for very many classes: a node sends each class to one side, and to both sides as many rows.
 
     Training and prediction take time in the depth of the tree, which is about the logarithm of the classes; classes and
@@ -211,8 +217,3 @@ class LOMTreeClassifier(OnlineClassifier):
                 for node, mass, share, score, f, added in route
             ]
         ]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = False
-        return tags

@@ -9,10 +9,20 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify import _core
+from ramify.estimator import ExtremeClassifier
 from ramify.validation import check_choice, check_flag, check_number
 
 LOSSES = ("squared", "logistic")
 LEARNERS = ("adagrad", "sgd")
+
+
+class OneClassARow(ExtremeClassifier):
+    """A classifier that says to scikit-learn's tools that it takes one class a row, and no sets of labels."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = False
+        return tags
 
 
 def class_columns(indicator: sparse.csr_array, model_name: str) -> NDArray[np.int32]:
