@@ -21,8 +21,23 @@ namespace nb = nanobind;
 template <class T>
 using Input = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
+using Bytes = Input<std::int8_t>;
+using Ints = Input<std::int32_t>;
+using Longs = Input<std::int64_t>;
+using Floats = Input<float>;
+using Doubles = Input<double>;
+
 template <class T>
 std::span<const T> view(const Input<T>& array) {
+    return {array.data(), array.size()};
+}
+
+/// Changed in place.
+template <class T>
+using InOut = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+std::span<T> writable(const InOut<T>& array) {
     return {array.data(), array.size()};
 }
 

@@ -23,10 +23,6 @@ using namespace ramify;
 
 namespace {
 
-using Ints = Input<std::int32_t>;
-using Longs = Input<std::int64_t>;
-using Floats = Input<float>;
-
 /// Training data assigned to the nodes of a tree; can be trained with several settings.
 class BoundTrainer {
 public:

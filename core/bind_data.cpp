@@ -12,9 +12,9 @@ namespace nb = nanobind;
 
 namespace {
 
-using Pointers = ramify::Input<std::int64_t>;
-using Indices = ramify::Input<std::int32_t>;
-using Values = ramify::Input<float>;
+using ramify::Floats;
+using ramify::Ints;
+using ramify::Longs;
 
 /// ramify._core.TextError: its arguments are message, line, column (both from one, in characters) and hint.
 struct TextError {
@@ -55,14 +55,14 @@ nb::tuple parse(nb::bytes text, ramify::SparseTextFormat format, int n_threads) 
                           to_numpy(result.values), to_numpy(result.label_ptr), to_numpy(result.labels));
 }
 
-void check_pointers(const Pointers& pointers, std::size_t n_entries, const char* name) {
+void check_pointers(const Longs& pointers, std::size_t n_entries, const char* name) {
     const std::int64_t* const p = pointers.data();
     if (pointers.size() == 0 || p[0] < 0 || !std::is_sorted(p, p + pointers.size()) ||
         p[pointers.size() - 1] > static_cast<std::int64_t>(n_entries))
         throw nb::value_error((std::string(name) + " must rise from 0 or above to at most the number of entries").c_str());
 }
 
-nb::bytes format_xmc_rows(Pointers feature_ptr, Indices features, Values values, Pointers label_ptr, Indices labels) {
+nb::bytes format_xmc_rows(Longs feature_ptr, Ints features, Floats values, Longs label_ptr, Ints labels) {
     if (feature_ptr.size() != label_ptr.size()) throw nb::value_error("feature_ptr and label_ptr must have the same length");
     if (features.size() != values.size()) throw nb::value_error("features and values must have the same length");
     std::string text;

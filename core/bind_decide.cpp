@@ -1,3 +1,4 @@
+/// Python's view of the decisions after training: online F-measure thresholds and choices within a budget.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -15,24 +16,9 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
+using namespace ramify;
 
 namespace {
-
-using ramify::check_csr;
-using ramify::checked_csr;
-using ramify::CsrView;
-using ramify::view;
-
-template <class T>
-using In = ramify::Input<T>;
-/// Changed in place.
-template <class T>
-using InOut = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <class T>
-std::span<T> writable(const InOut<T>& array) {
-    return {array.data(), array.size()};
-}
 
 void refuse_unless(bool is_sound, const char* message) {
     if (!is_sound) throw nb::value_error(message);
@@ -44,8 +30,8 @@ void check_sorted(std::span<const std::int64_t> indptr, std::span<const std::int
             if (indices[e] <= indices[e - 1]) throw nb::value_error((std::string(name) + ": labels of a row must be sorted and distinct").c_str());
 }
 
-void online_f_pass(In<std::int64_t> indptr, In<std::int32_t> indices, In<float> data, In<std::int64_t> true_indptr, In<std::int32_t> true_labels,
-                   std::int64_t n_labels, InOut<double> a, InOut<double> b, std::optional<In<float>> bound, std::optional<InOut<std::int64_t>> positives,
+void online_f_pass(Longs indptr, Ints indices, Floats data, Longs true_indptr, Ints true_labels,
+                   std::int64_t n_labels, InOut<double> a, InOut<double> b, std::optional<Floats> bound, std::optional<InOut<std::int64_t>> positives,
                    std::int64_t n_seen) {
     const CsrView P = checked_csr(indptr, indices, data, n_labels, "P");
     check_csr(view(true_indptr), view(true_labels), n_labels, "Y");
@@ -59,15 +45,15 @@ void online_f_pass(In<std::int64_t> indptr, In<std::int32_t> indices, In<float> 
     refuse_unless(!positives || (positives->size() == n_slots && static_cast<std::int64_t>(n_slots) == n_labels), "positives needs a value for each label");
     for (double value : writable(b)) refuse_unless(value > 0, "b must be above zero");
     refuse_unless(n_seen >= 0, "n_seen must not be negative");
-    ramify::OnlineF f{writable(a), writable(b), {}, {}, n_seen};
+    OnlineF f{writable(a), writable(b), {}, {}, n_seen};
     if (bound) f.bound = view(*bound);
     if (positives) f.positives = writable(*positives);
     nb::gil_scoped_release released;
     f.pass(P, view(true_indptr), view(true_labels));
 }
 
-std::int64_t ascend_budget(const std::string& measure, std::int64_t k, In<std::int64_t> indptr, In<std::int32_t> indices, In<float> data,
-                           In<std::int64_t> order, InOut<double> hits, InOut<double> predicted, In<double> positive, double n_rows,
+std::int64_t ascend_budget(const std::string& measure, std::int64_t k, Longs indptr, Ints indices, Floats data,
+                           Longs order, InOut<double> hits, InOut<double> predicted, Doubles positive, double n_rows,
                            InOut<std::uint8_t> is_chosen) {
     const std::size_t n_labels = hits.size();
     const CsrView P = checked_csr(indptr, indices, data, static_cast<std::int64_t>(n_labels), "P");
@@ -76,16 +62,16 @@ std::int64_t ascend_budget(const std::string& measure, std::int64_t k, In<std::i
     refuse_unless(is_chosen.size() == indices.size(), "is_chosen needs a value for each entry of P");
     for (std::int64_t i : view(order)) refuse_unless(i >= 0 && i < P.n_rows(), "order must hold row numbers");
     for (float p : view(data)) refuse_unless(std::isfinite(p), "P must be finite");
-    ramify::ExpectedCounts counts{writable(hits), writable(predicted), view(positive), n_rows};
+    ExpectedCounts counts{writable(hits), writable(predicted), view(positive), n_rows};
     auto run = [&]<class Gain>() {
         nb::gil_scoped_release released;
-        return ramify::ascend<Gain>(P, k, view(order), counts, writable(is_chosen));
+        return ascend<Gain>(P, k, view(order), counts, writable(is_chosen));
     };
-    if (measure == "macro_f1") return run.operator()<ramify::CountGain<ramify::MacroF>>();
-    if (measure == "macro_jaccard") return run.operator()<ramify::CountGain<ramify::MacroJaccard>>();
-    if (measure == "macro_recall") return run.operator()<ramify::CountGain<ramify::MacroRecall>>();
-    if (measure == "macro_balanced_accuracy") return run.operator()<ramify::CountGain<ramify::MacroBalancedAccuracy>>();
-    if (measure == "coverage") return run.operator()<ramify::CoverageGain>();
+    if (measure == "macro_f1") return run.operator()<CountGain<MacroF>>();
+    if (measure == "macro_jaccard") return run.operator()<CountGain<MacroJaccard>>();
+    if (measure == "macro_recall") return run.operator()<CountGain<MacroRecall>>();
+    if (measure == "macro_balanced_accuracy") return run.operator()<CountGain<MacroBalancedAccuracy>>();
+    if (measure == "coverage") return run.operator()<CoverageGain>();
     throw nb::value_error(("there is no measure " + measure).c_str());
 }
 

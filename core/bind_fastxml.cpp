@@ -21,11 +21,6 @@ using namespace ramify;
 
 namespace {
 
-using Bytes = Input<std::int8_t>;
-using Ints = Input<std::int32_t>;
-using Longs = Input<std::int64_t>;
-using Floats = Input<float>;
-
 std::span<const float> checked_positive(const std::optional<Floats>& values, std::size_t size, const char* name) {
     if (!values) return {};
     if (values->size() != size) throw nb::value_error((std::string(name) + " has a wrong length").c_str());

@@ -23,11 +23,6 @@ using namespace ramify;
 
 namespace {
 
-using Ints = Input<std::int32_t>;
-using Longs = Input<std::int64_t>;
-using Floats = Input<float>;
-using Doubles = Input<double>;
-
 SparseRows checked_vectors(const Longs& start, const Ints& column, const Floats& value, std::size_t n_features) {
     checked_csr(start, column, value, static_cast<std::int64_t>(n_features), "vectors");
     return {view(start), view(column), view(value)};
@@ -45,7 +40,7 @@ ObjectiveSettings checked_settings(double similarity, double frequency, double e
 }
 
 auto bound_split(const Longs& start, const Ints& column, const Floats& value, std::size_t n_features,
-                 nb::ndarray<std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> order, const Doubles& weight, const Longs& starts,
+                 InOut<std::int32_t> order, const Doubles& weight, const Longs& starts,
                  const Longs& stops, double similarity, double frequency, double eps, int max_iterations, std::uint64_t seed, int n_threads) {
     const SparseRows vectors = checked_vectors(start, column, value, n_features);
     if (stops.size() != starts.size()) throw nb::value_error("starts and stops must be equally long");
@@ -61,7 +56,7 @@ auto bound_split(const Longs& start, const Ints& column, const Floats& value, st
         behind = part.stop;
         parts.push_back(part);
     }
-    const std::span<std::int32_t> labels(order.data(), order.size());
+    const std::span<std::int32_t> labels = writable(order);
     for (std::int32_t label : labels)
         if (label < 0 || static_cast<std::size_t>(label) >= vectors.size()) throw nb::value_error("order holds a label without a vector");
     std::vector<std::int64_t> cuts;

@@ -23,10 +23,6 @@ using namespace ramify;
 
 namespace {
 
-using Ints = Input<std::int32_t>;
-using Longs = Input<std::int64_t>;
-using Floats = Input<float>;
-
 constexpr std::int64_t max_features = std::numeric_limits<std::int32_t>::max() - 1;
 constexpr std::int64_t chunk = 256;  // rows that a thread takes at once
 

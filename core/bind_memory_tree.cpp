@@ -24,10 +24,6 @@ using namespace ramify;
 
 namespace {
 
-using Ints = Input<std::int32_t>;
-using Longs = Input<std::int64_t>;
-using Floats = Input<float>;
-
 constexpr std::int64_t any_feature = std::numeric_limits<std::int32_t>::max();
 
 /// Every call takes the lock after it has let go of the GIL: threads of Python take turns.

@@ -17,8 +17,6 @@ using namespace ramify;
 
 namespace {
 
-using Longs = Input<std::int64_t>;
-
 /// Texts one after the other in one string of bytes.
 struct Texts {
     std::string_view bytes;

@@ -21,10 +21,6 @@ using namespace ramify;
 
 namespace {
 
-using Ints = Input<std::int32_t>;
-using Longs = Input<std::int64_t>;
-using Floats = Input<float>;
-
 /// A trained label tree. Keeps the numpy arrays alive that it reads, memory-mapped ones too.
 class BoundModel {
 public:

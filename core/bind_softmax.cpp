@@ -19,10 +19,6 @@ using namespace ramify;
 
 namespace {
 
-using Ints = Input<std::int32_t>;
-using Longs = Input<std::int64_t>;
-using Floats = Input<float>;
-
 constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
 
 TreeView checked_tree(const Ints& parent, const Ints& first_child, const Ints& n_children, const Ints& label, std::int64_t n_labels) {

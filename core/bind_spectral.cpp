@@ -24,12 +24,6 @@ using namespace ramify;
 
 namespace {
 
-using Ints = Input<std::int32_t>;
-using Longs = Input<std::int64_t>;
-using Floats = Input<float>;
-using Doubles = Input<double>;
-using OwnFloats = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
 void check_label_rows(const Longs& x_indptr, const Longs& y_indptr, const Ints& y_indices, std::int64_t n_labels) {
     if (n_labels < 0 || n_labels > std::numeric_limits<std::int32_t>::max()) throw nb::value_error("n_labels is out of range");
     check_csr(view(y_indptr), view(y_indices), n_labels, "Y");
@@ -180,10 +174,10 @@ std::span<const T> take(const nb::dict& arrays, const char* name, nb::list& keep
 }
 
 std::span<float> take_own(const nb::dict& arrays, const char* name) {
-    OwnFloats array;
+    InOut<float> array;
     if (!arrays.contains(name) || !nb::try_cast(arrays[name], array, false))
         throw nb::value_error((std::string("learning needs an array of floats to write to, named ") + name).c_str());
-    return {array.data(), array.size()};
+    return writable(array);
 }
 
 WeightKind weight_kind(const std::string& name) {

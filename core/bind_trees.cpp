@@ -1,3 +1,4 @@
+/// Python's view of label trees: walks over them, Huffman's code, label vectors and their balanced splits.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -19,11 +20,16 @@ using namespace nb::literals;
 
 namespace {
 
+// One by one: functions here have the names of those that they bind.
+using ramify::Doubles;
+using ramify::Floats;
+using ramify::InOut;
+using ramify::Input;
+using ramify::Ints;
+using ramify::Longs;
 using ramify::to_numpy;
 using ramify::view;
-
-template <class T>
-using In = ramify::Input<T>;
+using ramify::writable;
 
 void check_parents_first(std::span<const std::int32_t> parent) {
     if (parent.empty() || parent[0] != -1) throw nb::value_error("parent[0] must be -1: node 0 is the root");
@@ -32,7 +38,7 @@ void check_parents_first(std::span<const std::int32_t> parent) {
             throw nb::value_error("every node's parent must have a smaller number");
 }
 
-auto breadth_first(In<std::int32_t> parent, std::int32_t root) {
+auto breadth_first(Ints parent, std::int32_t root) {
     const auto n = static_cast<std::int64_t>(parent.size());
     if (n > std::numeric_limits<std::int32_t>::max()) throw nb::value_error("too many nodes for 32-bit numbers");
     if (root < 0 || root >= n) throw nb::value_error("root must be a node");
@@ -47,7 +53,7 @@ auto breadth_first(In<std::int32_t> parent, std::int32_t root) {
     return to_numpy(std::move(order));
 }
 
-auto node_depths(In<std::int32_t> parent) {
+auto node_depths(Ints parent) {
     check_parents_first(view(parent));
     std::vector<std::int32_t> depth(parent.size());
     {
@@ -58,7 +64,7 @@ auto node_depths(In<std::int32_t> parent) {
 }
 
 template <class Value, class Fold>
-auto fold(const In<std::int32_t>& parent, const In<Value>& values, Fold operation) {
+auto fold(const Ints& parent, const Input<Value>& values, Fold operation) {
     check_parents_first(view(parent));
     if (values.size() != parent.size()) throw nb::value_error("one value per node is needed");
     std::vector<Value> folded(values.data(), values.data() + values.size());
@@ -69,7 +75,7 @@ auto fold(const In<std::int32_t>& parent, const In<Value>& values, Fold operatio
     return to_numpy(std::move(folded));
 }
 
-auto huffman_parents(In<double> frequency, std::int32_t arity) {
+auto huffman_parents(Doubles frequency, std::int32_t arity) {
     if (arity < 2) throw nb::value_error(("arity must be at least 2, got " + std::to_string(arity)).c_str());
     if (frequency.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max() / 2))
         throw nb::value_error("too many labels for 32-bit numbers");
@@ -107,8 +113,8 @@ int checked_threads(int n_threads) {
     return std::min(n_threads, 256);
 }
 
-auto label_vectors(In<std::int64_t> x_start, In<std::int32_t> x_column, In<float> x_value, std::size_t n_features,
-                   In<std::int64_t> label_start, In<std::int32_t> label_rows, float prune, int n_threads) {
+auto label_vectors(Longs x_start, Ints x_column, Floats x_value, std::size_t n_features,
+                   Longs label_start, Ints label_rows, float prune, int n_threads) {
     const ramify::SparseRows rows{view(x_start), view(x_column), view(x_value)};
     const ramify::SparseRows positives{view(label_start), view(label_rows), {}};
     if (x_value.size() != x_column.size()) throw nb::value_error("X: as many values as indices are needed");
@@ -130,9 +136,9 @@ auto label_vectors(In<std::int64_t> x_start, In<std::int32_t> x_column, In<float
                           nb::ndarray<nb::numpy, float, nb::ndim<1>>(value, {n}, value_owner));
 }
 
-void split_labels(In<std::int64_t> start, In<std::int32_t> column, In<float> value, std::size_t n_features,
-                  nb::ndarray<std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> order, In<std::int64_t> starts,
-                  In<std::int64_t> cuts, In<std::int64_t> stops, double eps, int max_iterations, std::uint64_t seed, int n_threads) {
+void split_labels(Longs start, Ints column, Floats value, std::size_t n_features,
+                  InOut<std::int32_t> order, Longs starts,
+                  Longs cuts, Longs stops, double eps, int max_iterations, std::uint64_t seed, int n_threads) {
     const ramify::SparseRows vectors{view(start), view(column), view(value)};
     if (value.size() != column.size()) throw nb::value_error("vectors: as many values as indices are needed");
     if (cuts.size() != starts.size() || stops.size() != starts.size()) throw nb::value_error("starts, cuts and stops must be equally long");
@@ -146,7 +152,7 @@ void split_labels(In<std::int64_t> start, In<std::int32_t> column, In<float> val
         behind = part.stop;
         parts.push_back(part);
     }
-    const std::span<std::int32_t> labels(order.data(), order.size());
+    const std::span<std::int32_t> labels = writable(order);
     nb::gil_scoped_release released;
     check_rows(vectors, n_features, "vectors");
     for (std::int32_t label : labels)
@@ -162,13 +168,13 @@ void bind_trees(nb::module_& m) {
     m.def("node_depths", &node_depths, "parent"_a, "Distance of every node from the root.");
     m.def(
         "subtree_minimum",
-        [](In<std::int32_t> parent, In<double> values) {
+        [](Ints parent, Doubles values) {
             return fold<double>(parent, values, [](double a, double b) { return std::min(a, b); });
         },
         "parent"_a, "values"_a, "The smallest value at or below every node.");
     m.def(
         "subtree_sum",
-        [](In<std::int32_t> parent, In<std::int64_t> values) {
+        [](Ints parent, Longs values) {
             return fold<std::int64_t>(parent, values, [](std::int64_t a, std::int64_t b) {
                 return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
             });

@@ -20,10 +20,6 @@ namespace ramify {
 
 /// Every call takes the lock after it has let go of the GIL: threads of Python take turns, and a user's policy may call back.
 class BoundLearner {
-    using Ints = Input<std::int32_t>;
-    using Longs = Input<std::int64_t>;
-    using Floats = Input<float>;
-
 public:
     explicit BoundLearner(const LearnerOptions& o) : learner_(o.settings, o.growth, o.policy), policy_(o.policy.policy) {}
 
