@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,11 @@ class TrainingData:
     sample_weight: NDArray[np.float32] | None
     seed: int
     n_threads: int
+
+    def part(self, rows: NDArray[np.integer]) -> TrainingData:
+        """Just these rows."""
+        weight = None if self.sample_weight is None else self.sample_weight[rows]
+        return replace(self, X=self.X[rows], Y=self.Y[rows], sample_weight=weight)
 
 
 @dataclass(frozen=True)
@@ -66,13 +71,18 @@ class InputChecks:
     def _check_parameters(self) -> None:
         """Refuse bad parameters; called first in `fit`."""
 
-    def _check_training_data(self, X: Any, Y: Any, sample_weight: ArrayLike | None) -> TrainingData:
+    def _check_training_data(
+        self, X: Any, Y: Any, sample_weight: ArrayLike | None, classes: ArrayLike | None = None
+    ) -> TrainingData:
         self._check_parameters()
         check_jobs(getattr(self, "n_jobs", None))
         if Y is None:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None")
         rows = self._training_rows(X)
-        indicator = self._learn_labels(LabelEncoding(), Y, rows.shape[0])
+        encoding = LabelEncoding()
+        if classes is not None:
+            encoding.name_in_advance(Y, classes)
+        indicator = self._learn_labels(encoding, Y, rows.shape[0])
         rows, indicator, weight = weighted_rows(rows, indicator, sample_weight)
         self.seed_ = self._draw_seed()
         return TrainingData(rows, indicator, weight, self.seed_, self._n_threads())
@@ -101,10 +111,7 @@ class InputChecks:
     def _learn_labels(self, encoding: LabelEncoding, Y: Any, n_rows: int) -> sparse.csr_array:
         """The 0/1 array of Y, one row a row of X; new labels are added to the encoding, which becomes the model's."""
         indicator = encoding.extend(Y)
-        if indicator.shape[0] != n_rows:
-            raise ValueError(
-                f"X has {n_rows} rows, but Y has {indicator.shape[0]}: one entry of Y a row of X is needed"
-            )
+        check_as_many_rows(n_rows, indicator)
         if encoding.n_labels == 0:
             raise ValueError("Y has no labels: at least one row must have one")
         self.label_encoding_ = encoding
@@ -189,6 +196,12 @@ class InputChecks:
         if "_feature_columns" not in self.__dict__ or self._feature_columns[0] is not self.label_encoding_:
             self._feature_columns = (self.label_encoding_, feature_index(self))
         return self._feature_columns[1]
+
+
+def check_as_many_rows(n_rows: int, indicator: sparse.csr_array) -> None:
+    """Refuse labels that are not those of the rows."""
+    if indicator.shape[0] != n_rows:
+        raise ValueError(f"X has {n_rows} rows, but Y has {indicator.shape[0]}: one entry of Y a row of X is needed")
 
 
 def weighted_rows(

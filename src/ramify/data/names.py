@@ -47,6 +47,13 @@ class NameTable:
         start, stop = self.offsets[position], self.offsets[position + 1]
         return _decoded(self.text[start:stop].tobytes())
 
+    def widened(self, size: int) -> NameTable:
+        """With empty names at the end, at least so many in all: nobody has said what new columns are called."""
+        if size <= len(self):
+            return self
+        ends = np.full(size - len(self), self.offsets[-1], dtype=self.offsets.dtype)
+        return NameTable(self.text, np.concatenate([self.offsets, ends]))
+
     def take(self, positions: Sequence[int] | NDArray[np.integer]) -> list[str]:
         return [self[int(position)] for position in positions]
 

@@ -12,13 +12,10 @@ from sklearn.base import clone
 from ramify.answers import keep_best, same_columns
 from ramify.data.csr import csr_rows
 from ramify.estimator import Query, TrainingData
-from ramify.validation import check_jobs
+from ramify.models.inner_classifier import train_inside
 
 if TYPE_CHECKING:
     from ramify.models.spectral import SpectralTreeClassifier
-
-# What the classifier has in common with the one that asks it: it is trained on the same labels and features.
-SHARED = ("label_encoding_", "n_labels_", "is_multiclass_", "n_features_in_", "feature_names_in_")
 
 
 def trained_base(model: SpectralTreeClassifier, data: TrainingData) -> Any:
@@ -26,14 +23,7 @@ def trained_base(model: SpectralTreeClassifier, data: TrainingData) -> Any:
     inner = clone(model.base)
     if model.n_jobs is not None:
         inner.n_jobs = model.n_jobs
-    inner._check_parameters()
-    check_jobs(inner.n_jobs)
-    for name in SHARED:
-        if name in model.__dict__:
-            setattr(inner, name, model.__dict__[name])
-    inner.seed_ = data.seed if inner.random_state is None else inner._draw_seed()
-    inner._fit(data)
-    return inner
+    return train_inside(model, inner, data)
 
 
 def scores_behind(model: SpectralTreeClassifier, X: sparse.csr_array, leaf: NDArray[np.int32]) -> sparse.csr_array:

@@ -15,10 +15,8 @@ from sklearn.utils.metaestimators import available_if
 from ramify import _core
 from ramify.answers import same_columns
 from ramify.data.csr import csr_parts, csr_rows, label_parts
-from ramify.data.labels import LabelEncoding
-from ramify.data.names import NameTable
 from ramify.estimator import ExtremeClassifier, Query, TrainingData
-from ramify.input_checks import weighted_rows
+from ramify.input_checks import check_as_many_rows, weighted_rows
 from ramify.models.candidate_scores import complete, scores_behind, trained_base
 from ramify.models.spectral_parameters import check_parameters, tree_settings
 from ramify.progress import phase, shown
@@ -221,10 +219,8 @@ class SpectralTreeClassifier(ExtremeClassifier):
             return DEEPEST, []
         order = np.random.default_rng(data.seed).permutation(n)
         held_out, rest = order[:n_held_out], np.sort(order[n_held_out:])
-        weight = None if data.sample_weight is None else data.sample_weight[rest]
-        part = TrainingData(data.X[rest], data.Y[rest], weight, data.seed, data.n_threads)
         with phase("choosing the depth", progress := _core.Progress()):
-            tree = self._grow(part, X[rest], DEEPEST, progress, keeps_inner=True)
+            tree = self._grow(data.part(rest), X[rest], DEEPEST, progress, keeps_inner=True)
             arrays = tree.core_arrays()
             none = BaseClassifier.none(X.shape[1], self.n_labels_, len(arrays["label"]))
             core = none.core(arrays, self.n_labels_, self._normalizes(), self.is_multiclass_)
@@ -294,16 +290,12 @@ class SpectralTreeClassifier(ExtremeClassifier):
             check_jobs(self.n_jobs)
             if "filter_" not in self.__dict__:
                 with self._unchanged_on_failure():
-                    self._fit(self._first_piece(X, y, classes, sample_weight))
+                    self._fit(self._check_training_data(X, y, sample_weight, classes))
                 return self
             with self.label_encoding_.unchanged_on_failure():
                 rows = self._check_rows(X)
                 indicator = self.label_encoding_.extend(y)
-                if indicator.shape[0] != rows.shape[0]:
-                    raise ValueError(
-                        f"X has {rows.shape[0]} rows, but Y has {indicator.shape[0]}: "
-                        "one entry of Y a row of X is needed"
-                    )
+                check_as_many_rows(rows.shape[0], indicator)
                 prepared = scaled_rows(rows, self.scaling)
                 kept, indicator, weight = weighted_rows(prepared, indicator, sample_weight)
                 if self.scorer_ is not None:
@@ -311,16 +303,6 @@ class SpectralTreeClassifier(ExtremeClassifier):
             if kept.shape[0]:
                 self._learn_piece(kept, indicator, weight)
         return self
-
-    def _first_piece(self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None) -> TrainingData:
-        rows = self._training_rows(X)
-        encoding = LabelEncoding()
-        if classes is not None:
-            encoding.name_in_advance(y, classes)
-        indicator = self._learn_labels(encoding, y, rows.shape[0])
-        rows, indicator, weight = weighted_rows(rows, indicator, sample_weight)
-        self.seed_ = self._draw_seed()
-        return TrainingData(rows, indicator, weight, self.seed_, self._n_threads())
 
     def _learn_piece(self, X: sparse.csr_array, Y: sparse.csr_array, weight: NDArray[np.float32] | None) -> None:
         shares = self._leaf_shares(X)
@@ -345,9 +327,8 @@ class SpectralTreeClassifier(ExtremeClassifier):
     def _widen_labels(self, n_labels: int) -> None:
         self.n_labels_ = n_labels
         names = self.__dict__.get("label_names_")
-        if names is not None and len(names) < n_labels:  # nobody has said what the new labels are called
-            ends = np.full(n_labels - len(names), names.offsets[-1], dtype=names.offsets.dtype)
-            self.label_names_ = NameTable(names.text, np.concatenate([names.offsets, ends]))
+        if names is not None:
+            self.label_names_ = names.widened(n_labels)
 
     # --- the filter -----------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from ramify.answers import no_entries, one_row
 from ramify.data.labels import LabelEncoding
 from ramify.data.names import NameTable
 from ramify.data.text import default_stream_vectorizer
-from ramify.input_checks import InputChecks, weighted_rows
+from ramify.input_checks import InputChecks, check_as_many_rows, weighted_rows
 from ramify.inputs import as_texts, canonical_rows, row_from_dict
 from ramify.validation import check_integer
 
@@ -89,9 +89,8 @@ class StreamRows(InputChecks):
         self.n_labels_ = max(self.n_labels_, n_labels)
         for name, size in (("label_names_", self.n_labels_), ("feature_column_names_", self.n_features_in_)):
             table = self.__dict__.get(name)
-            if table is not None and len(table) < size:  # nobody has said what the new columns are called
-                ends = np.full(size - len(table), table.offsets[-1], dtype=table.offsets.dtype)
-                self.__dict__[name] = NameTable(table.text, np.concatenate([table.offsets, ends]))
+            if table is not None:
+                self.__dict__[name] = table.widened(size)
 
     def _learn_vocabulary(self, texts: list[str]) -> sparse.csr_array:
         given = getattr(self, "vectorizer", None)
@@ -174,10 +173,7 @@ class StreamRows(InputChecks):
     def _stream_labels(self, Y: Any, n_rows: int) -> sparse.csr_array:
         """The 0/1 array of Y; new labels are added to the model's encoding."""
         indicator = self.label_encoding_.extend(Y)
-        if indicator.shape[0] != n_rows:
-            raise ValueError(
-                f"X has {n_rows} rows, but Y has {indicator.shape[0]}: one entry of Y a row of X is needed"
-            )
+        check_as_many_rows(n_rows, indicator)
         return indicator
 
     # --- questions ------------------------------------------------------------------------------------------------

@@ -19,12 +19,10 @@ from ramify.decide.choice import CANDIDATES, METHODS
 from ramify.decide.estimates import EMPTY, OBJECTIVES, kappa
 from ramify.decide.ofo import check_objective
 from ramify.estimator import ExtremeClassifier, Query, TrainingData
+from ramify.models.inner_classifier import SHARED, train_inside
 from ramify.models.plt import PLTClassifier
 from ramify.progress import phase, shown
-from ramify.validation import check_choice, check_flag, check_integer, check_jobs, check_number
-
-# What the classifier inside has in common with this one: it is trained on the same labels and features.
-_SHARED = ("label_encoding_", "n_labels_", "is_multiclass_", "n_features_in_", "feature_names_in_")
+from ramify.validation import check_choice, check_flag, check_integer, check_number
 
 
 def _learns_in_pieces(model: ThresholdClassifier) -> bool:
@@ -164,23 +162,14 @@ class ThresholdClassifier(ExtremeClassifier):
             return
         order = check_random_state(data.seed).permutation(n)
         held_out, rest = order[:n_held_out], np.sort(order[n_held_out:])
-        self.estimator_ = self._trained(_rows(data, rest))
+        self.estimator_ = self._trained(data.part(rest))
         with phase("tuning thresholds"):
             self._tune(data, held_out)
         if self.refit:
             self.estimator_ = self._trained(data)
 
     def _trained(self, data: TrainingData) -> Any:
-        """The estimator, trained on these rows as its own `fit` would, with this one's labels and features."""
-        inner = self._new_estimator()
-        inner._check_parameters()
-        check_jobs(inner.n_jobs)
-        for name in _SHARED:
-            if name in self.__dict__:
-                setattr(inner, name, self.__dict__[name])
-        inner.seed_ = data.seed if inner.random_state is None else inner._draw_seed()
-        inner._fit(data)
-        return inner
+        return train_inside(self, self._new_estimator(), data)
 
     def _new_estimator(self) -> Any:
         inner = PLTClassifier() if self.estimator is None else clone(self.estimator)
@@ -257,7 +246,7 @@ class ThresholdClassifier(ExtremeClassifier):
             rows = inner._check_rows(X)
             answer = inner._answer(rows, Query(threshold=self._least_thresholds(rows.shape[0])))
         inner.partial_fit(X, y, classes=classes, sample_weight=weight)
-        for name in (*_SHARED, "vectorizer_", "seed_"):
+        for name in (*SHARED, "vectorizer_", "seed_"):
             if name in inner.__dict__:
                 setattr(self, name, inner.__dict__[name])
         if inner.is_multiclass_:
@@ -356,8 +345,3 @@ class ThresholdClassifier(ExtremeClassifier):
         if "c" in metadata:
             self.c_ = metadata["c"]
             self.validation_ = dict(zip(metadata["tried"], metadata["values"], strict=True))
-
-
-def _rows(data: TrainingData, rows: NDArray[np.int64]) -> TrainingData:
-    weight = None if data.sample_weight is None else data.sample_weight[rows]
-    return TrainingData(data.X[rows], data.Y[rows], weight, data.seed, data.n_threads)
