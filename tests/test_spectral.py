@@ -16,8 +16,8 @@ from ramify import OnlinePLTClassifier, PLTClassifier, SpectralTreeClassifier, T
 from ramify.candidate_routes import CandidateExplanation
 from ramify.cli.main import run
 from ramify.data.synthetic import make_dense, make_multilabel
-from ramify.models.spectral import frequency_recall, most_frequent_labels
 from ramify.spectral import hellinger
+from ramify.spectral.frequency import frequency_recall, most_frequent_labels
 
 SMALL = {"n_candidates": 12, "depth": 5, "rank": 16, "passes": 5, "random_state": 0}
 

@@ -16,6 +16,7 @@ from ramify.models.inner_classifier import train_inside
 
 if TYPE_CHECKING:
     from ramify.models.spectral import SpectralTreeClassifier
+    from ramify.models.spectral_answers import SpectralAnswers
 
 
 def trained_base(model: SpectralTreeClassifier, data: TrainingData) -> Any:
@@ -26,7 +27,7 @@ def trained_base(model: SpectralTreeClassifier, data: TrainingData) -> Any:
     return train_inside(model, inner, data)
 
 
-def scores_behind(model: SpectralTreeClassifier, X: sparse.csr_array, leaf: NDArray[np.int32]) -> sparse.csr_array:
+def scores_behind(model: SpectralAnswers, X: sparse.csr_array, leaf: NDArray[np.int32]) -> sparse.csr_array:
     """Probabilities of each row's candidates; of one class a row they are made to sum to one."""
     candidates = model.filter_.candidates()
     if model.n_jobs is not None:

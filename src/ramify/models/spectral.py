@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import time
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
 from ramify import _core
-from ramify.answers import same_columns
-from ramify.data.csr import csr_parts, csr_rows, label_parts
-from ramify.estimator import ExtremeClassifier, Query, TrainingData
+from ramify.data.csr import csr_parts, label_parts
+from ramify.estimator import TrainingData
 from ramify.input_checks import check_as_many_rows, weighted_rows
-from ramify.models.candidate_scores import complete, scores_behind, trained_base
+from ramify.models.candidate_scores import trained_base
+from ramify.models.spectral_answers import SpectralAnswers
 from ramify.models.spectral_parameters import check_parameters, tree_settings
 from ramify.progress import phase, shown
-from ramify.routes import RawStep
 from ramify.spectral import BaseClassifier, CandidateTree, grow_candidate_tree, scaled_rows
+from ramify.spectral.base_classifier import old_slots
 from ramify.spectral.candidate_tree import depth_recalls
+from ramify.spectral.frequency import frequency_recall, most_frequent_labels
 from ramify.validation import check_jobs
 
 # With depth="auto": the deepest tree that is looked at.
@@ -33,7 +32,7 @@ def _learns_in_pieces(model: SpectralTreeClassifier) -> bool:
     return model.base is None or hasattr(model.base, "partial_fit")
 
 
-class SpectralTreeClassifier(ExtremeClassifier):
+class SpectralTreeClassifier(SpectralAnswers):
     """A tree of eigen-splits maps a row to a few candidate labels; a classifier then scores only those.
 
     Rows take both ways in fractions while the tree grows, one of them by chance each time the classifier meets them,
@@ -104,11 +103,6 @@ class SpectralTreeClassifier(ExtremeClassifier):
     >>> clf.training_report_["leaves"], round(clf.training_report_["training_recall"], 2)
     (4, 1.0)
     """
-
-    filter_: CandidateTree
-    base_: BaseClassifier
-    scorer_: Any  # the classifier given as `base`, trained; None: the arrays of `base_` answer
-    training_report_: dict[str, Any]
 
     def __init__(
         self,
@@ -329,170 +323,3 @@ class SpectralTreeClassifier(ExtremeClassifier):
         names = self.__dict__.get("label_names_")
         if names is not None:
             self.label_names_ = names.widened(n_labels)
-
-    # --- the filter -----------------------------------------------------------------------------------------------
-
-    def candidates(self, X: Any) -> sparse.csr_array:
-        """The labels that the tree finds worth looking at, with their share of the training rows in the leaf.
-
-        What `ramify.metrics.filter_recall` takes.
-        """
-        rows = scaled_rows(self._check_rows(X), self.scaling)
-        of_leaf = self.filter_.candidates()
-        return sparse.csr_array(of_leaf[self._leaves(rows)]) if rows.shape[0] else self._no_rows()
-
-    def _leaves(self, X: sparse.csr_array) -> NDArray[np.int32]:
-        return self._core_model.leaves(*csr_parts(X), None, self._n_threads())
-
-    def _leaf_shares(self, X: sparse.csr_array) -> sparse.csr_array:
-        """How much of each row goes to which leaf: (rows, nodes)."""
-        begin, leaf, share = self._core_model.fractions(*csr_parts(X), self.min_path, self._n_threads())
-        shares = csr_rows(share, leaf, begin, (X.shape[0], len(self.filter_.arrays["child"])))
-        shares.sort_indices()
-        return shares
-
-    def _normalizes(self) -> bool:
-        return self.scaling == "unit"
-
-    def _n_slots(self) -> int:
-        return len(self._tree_arrays["label"])
-
-    @cached_property
-    def _tree_arrays(self) -> dict[str, NDArray[Any]]:
-        return self.filter_.core_arrays()
-
-    @cached_property
-    def _core_model(self) -> _core.SpectralModel:
-        return self.base_.core(self._tree_arrays, self.n_labels_, self._normalizes(), self.is_multiclass_)
-
-    def _forget_core(self) -> None:
-        for name in ("_tree_arrays", "_core_model"):
-            self.__dict__.pop(name, None)
-
-    # --- answers --------------------------------------------------------------------------------------------------
-
-    def _sparse_probabilities(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
-        rows = scaled_rows(X, self.scaling)
-        if self.scorer_ is not None:
-            return complete(scores_behind(self, X, self._leaves(rows)), query)
-        core, threads = self._core_model, self._n_threads()
-        if query.labels is not None:
-            labels = query.labels.astype(np.int32, copy=False)
-            return same_columns(core.named(*csr_parts(rows), labels, threads), labels, self.n_labels_)
-        indptr, indices, data, _ = core.predict(*csr_parts(rows), query.top_k, *query.thresholds, threads)
-        return csr_rows(data, indices, indptr, (X.shape[0], self.n_labels_))
-
-    def _n_inner_products(self, X: sparse.csr_array, query: Query) -> int:
-        """What an answer costs: nodes on the way and candidates."""
-        rows = scaled_rows(X, self.scaling)
-        return self._core_model.predict(*csr_parts(rows), query.top_k, *query.thresholds, self._n_threads())[3]
-
-    def _predict_row(
-        self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int | None, threshold: float
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        if self.scorer_ is None and self.scaling != "hellinger":
-            return self._core_model.predict_row(indices, values, self.n_labels_ if top_k is None else top_k, threshold)
-        X = csr_rows(values, indices, np.array([0, len(indices)]), (1, self.n_features_in_))
-        answer = self._sparse_probabilities(X, Query(top_k, threshold))
-        order = np.lexsort((answer.indices, -answer.data))
-        return answer.indices[order], answer.data[order]
-
-    def _explain_candidates(self, indices: NDArray[np.int32], values: NDArray[np.float32], column: int) -> Any:
-        """The row's way with the label's share on it, the leaf's candidates with probabilities, the score's parts."""
-        X = csr_rows(values, indices, np.array([0, len(indices)]), (1, self.n_features_in_))
-        row = scaled_rows(X, self.scaling)
-        share = self.filter_.label_share(column)
-        mass = self.filter_.arrays["mass"]
-        route: list[RawStep] = [
-            (node, float(mass[node]), float(share[node]), score, features, added)
-            for node, score, features, added in self._core_model.route(row.indices, row.data)
-        ]
-        leaf = route[-1][0]
-        begin, end = self._tree_arrays["label_begin"][leaf : leaf + 2]
-        labels = self._tree_arrays["label"][begin:end]
-        probabilities = self._sparse_probabilities(X, Query(labels=labels)).data
-        place = int(np.searchsorted(labels, column))
-        is_candidate = place < len(labels) and labels[place] == column
-        parts = None
-        if is_candidate and self.scorer_ is None:
-            parts = self._core_model.slot_parts(row.indices, row.data, int(begin) + place)
-        return route, labels, probabilities, parts
-
-    # --- model files ----------------------------------------------------------------------------------------------
-
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        base = self.base_
-        metadata: dict[str, Any] = {
-            "n_candidates": self.filter_.n_candidates,
-            "n_updates": self.n_updates_,
-            "report": self.training_report_,
-            "base": {"weights": base.weights, "rank": base.rank, "has_slot_weights": base.has_slot_weights},
-        }
-        if self.scorer_ is not None:
-            fitted, state = self.scorer_._fitted_state()
-            metadata["scorer"] = {"fitted": fitted, "state": state}
-        arrays = {f"tree/{name}": array for name, array in self.filter_.state().items()}
-        arrays |= {f"base/{name}": array for name, array in base.arrays.items()}
-        return metadata, arrays
-
-    def _restore(self, metadata: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        self._check_parameters()
-        tree, base = (
-            {name.partition("/")[2]: array for name, array in arrays.items() if name.startswith(part)}
-            for part in ("tree/", "base/")
-        )
-        self.filter_ = CandidateTree(tree, int(metadata["n_candidates"]), self.n_labels_)
-        self.filter_.check()
-        self.base_ = BaseClassifier(base, **metadata["base"], n_features=self.n_features_in_)
-        self.n_updates_ = int(metadata["n_updates"])
-        self.training_report_ = dict(metadata["report"])
-        self.scorer_ = None
-        if "scorer" in metadata:
-            if self.base is None:
-                raise ValueError("the model has a classifier behind its candidates, but its parameters name none")
-            self.scorer_ = clone(self.base)
-            self.scorer_._restore_fitted(metadata["scorer"]["fitted"], metadata["scorer"]["state"])
-            if (self.scorer_.n_labels_, self.scorer_.n_features_in_) != (self.n_labels_, self.n_features_in_):
-                raise ValueError("the classifier behind the candidates has other labels or features")
-        _ = self._core_model  # checks the arrays now, not at the first question
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        for name in ("_tree_arrays", "_core_model"):
-            state.pop(name, None)
-        return state
-
-
-def most_frequent_labels(Y: sparse.csr_array, n: int) -> NDArray[np.int32]:
-    """The columns of the n labels that most rows have, rising; labels without rows are none of them.
-
-    >>> most_frequent_labels(sparse.csr_array(np.array([[0, 1, 1], [0, 1, 0]])), 1).tolist()
-    [1]
-    """
-    count = np.bincount(Y.indices, minlength=Y.shape[1])
-    best = np.lexsort((np.arange(len(count)), -count))[:n]
-    return np.sort(best[count[best] > 0]).astype(np.int32)
-
-
-def frequency_recall(Y: sparse.csr_array, k: int) -> float:
-    """Share of all labels of all rows that are among the k most frequent: what a filter must beat.
-
-    >>> frequency_recall(sparse.csr_array(np.array([[0, 1, 1], [0, 1, 0]])), 1)
-    0.6666666666666666
-    """
-    count = np.sort(np.bincount(Y.indices, minlength=Y.shape[1]))[::-1]
-    return float(count[:k].sum() / max(count.sum(), 1))
-
-
-def old_slots(before: dict[str, NDArray[Any]], after: dict[str, NDArray[Any]], n_labels: int) -> NDArray[np.int64]:
-    """Where each slot of the leaves was before; -1 for a label that is a candidate of its leaf for the first time."""
-    keys = []
-    for tree in (before, after):
-        node = np.repeat(np.arange(len(tree["label_begin"]) - 1), np.diff(tree["label_begin"]))
-        keys.append(node.astype(np.int64) * n_labels + tree["label"])
-    old, new = keys
-    place = np.searchsorted(old, new)
-    found = np.zeros(len(new), dtype=bool)
-    inside = place < len(old)
-    found[inside] = old[place[inside]] == new[inside]
-    return np.where(found, place, -1)

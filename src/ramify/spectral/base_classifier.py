@@ -119,6 +119,25 @@ class BaseClassifier:
         )
 
 
+def old_slots(before: dict[str, NDArray[Any]], after: dict[str, NDArray[Any]], n_labels: int) -> NDArray[np.int64]:
+    """Where each slot of the leaves was before; -1 for a label that is a candidate of its leaf for the first time.
+
+    >>> before = {"label_begin": np.array([0, 2]), "label": np.array([3, 7])}
+    >>> old_slots(before, {"label_begin": np.array([0, 3]), "label": np.array([3, 5, 7])}, 10).tolist()
+    [0, -1, 1]
+    """
+    keys = []
+    for tree in (before, after):
+        node = np.repeat(np.arange(len(tree["label_begin"]) - 1), np.diff(tree["label_begin"]))
+        keys.append(node.astype(np.int64) * n_labels + tree["label"])
+    old, new = keys
+    place = np.searchsorted(old, new)
+    found = np.zeros(len(new), dtype=bool)
+    inside = place < len(old)
+    found[inside] = old[place[inside]] == new[inside]
+    return np.where(found, place, -1)
+
+
 def _zeros(size: int) -> NDArray[np.float32]:
     return np.zeros(size, dtype=np.float32)
 
