@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ramify.naming import label_name
-from ramify.routes import RouteStep
-from ramify.score_parts import Contribution, coloured, made_of, plain, title, words
+from ramify.routes import RouteStep, add_steps, coloured_share, route_steps, share_of_rows, step_lines
+from ramify.score_parts import Contribution, ExplainedLabel, coloured, made_of, plain, words
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -30,16 +30,13 @@ class Score:
 
 
 @dataclass(frozen=True)
-class CandidateExplanation:
+class CandidateExplanation(ExplainedLabel):
     """A label's probability for one row: the row's way to a leaf, that leaf's candidates, and the label's score there.
 
     `candidates` are (label, probability) pairs, best first. A label that is none of them has probability zero, whatever
     the classifier would think of it; `score` is then None, as it is where another classifier stands behind the tree.
     """
 
-    label: Any
-    name: str
-    probability: float
     path: list[RouteStep]
     candidates: list[tuple[Any, float]]
     score: Score | None
@@ -54,15 +51,12 @@ class CandidateExplanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return {
-            "label": self.label,
-            "name": self.name,
-            "probability": self.probability,
+        return self._plain_head() | {
             "leaf": self.leaf,
             "is_candidate": self.is_candidate,
-            "path": [asdict(step) | {"contributions": plain(step)} for step in self.path],
+            "path": [plain(step) for step in self.path],
             "candidates": [{"label": label, "probability": probability} for label, probability in self.candidates],
-            "score": None if self.score is None else asdict(self.score) | {"contributions": plain(self.score)},
+            "score": None if self.score is None else plain(self.score),
         }
 
     def _leaf_words(self) -> str:
@@ -78,27 +72,14 @@ class CandidateExplanation:
         return f"score {self.score.score:+.2f}: {words(self.score)}"
 
     def __str__(self) -> str:
-        lines = [f"{title(self.label, self.name)}: probability {self.probability:.4f}"]
-        for depth, step in enumerate(self.path):
-            indent = "  " * (depth + 1)
-            lines.append(f"{indent}{step.probability:.4f}  of {step.n_rows:,.6g} training rows")
-            if step.goes != "stays":
-                lines.append(f"{indent}        {step.goes}: {words(step)}")
-        return "\n".join([*lines, self._leaf_words(), self._verdict()])
+        steps = step_lines(self.path, share_of_rows)
+        return "\n".join([self._headline(), *steps, self._leaf_words(), self._verdict()])
 
     def __rich__(self) -> Tree:
         from rich.text import Text
-        from rich.tree import Tree
 
-        head = Text.assemble(
-            (f"{self.probability:.1%}", "bold cyan"), "  ", (str(self.label), "bold"), f"  {self.name}"
-        )
-        root = Tree(head, guide_style="dim")
-        for step in self.path:
-            line = Text.assemble((f"{step.probability:6.1%}", "bold cyan"), f"  of {step.n_rows:,.6g} training rows")
-            if step.goes != "stays":
-                line = Text.assemble(line, f", {step.goes}:  ", coloured(step))
-            root.add(line)
+        root = self._rich_root()
+        add_steps(root, self.path, coloured_share)
         root.add(Text(self._leaf_words()))
         if self.score is None:
             root.add(Text(self._verdict(), "dim"))
@@ -112,16 +93,6 @@ def explain_candidates(
 ) -> CandidateExplanation:
     """Put a row's way, its leaf's candidates and the parts of the label's score into words."""
     route, labels, probabilities, parts = found
-    path = [
-        RouteStep(
-            node=node,
-            goes="stays" if place == len(route) - 1 else "right" if score > 0 else "left",
-            n_rows=mass,
-            probability=share,
-            **made_of(model, features, added, top, terms),
-        )
-        for place, (node, mass, share, score, features, added) in enumerate(route)
-    ]
     order = np.lexsort((labels, -probabilities))
     names = model.label_encoding_.names(labels[order])
     candidates = list(zip(names, probabilities[order].tolist(), strict=True))
@@ -130,7 +101,7 @@ def explain_candidates(
         label=label,
         name=label_name(model, column),
         probability=float(own[0]) if len(own) else 0.0,
-        path=path,
+        path=route_steps(model, route, top, terms),
         candidates=candidates,
         score=None if parts is None else Score(**made_of(model, parts[0], parts[1], top, terms)),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from ramify.inputs import as_texts, row_from_dict
 from ramify.memories import MemoryExplanation, explain_memories
 from ramify.naming import hashed_terms, label_name
 from ramify.routes import RouteExplanation, explain_routes
-from ramify.score_parts import Contribution, coloured, made_of, plain, title, words
+from ramify.score_parts import Contribution, ExplainedLabel, coloured, made_of, plain, title, words
 from ramify.trees.label_tree import LabelTree
 from ramify.validation import check_integer
 
@@ -58,12 +58,9 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(ExplainedLabel):
     """A label's probability for one row, and the path that led there; of an ensemble, one path for each tree."""
 
-    label: Any
-    name: str
-    probability: float
     paths: list[list[Step]]
 
     @property
@@ -73,11 +70,10 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        paths = [[asdict(step) | {"contributions": plain(step)} for step in path] for path in self.paths]
-        return {"label": self.label, "name": self.name, "probability": self.probability, "paths": paths}
+        return self._plain_head() | {"paths": [[plain(step) for step in path] for path in self.paths]}
 
     def __str__(self) -> str:
-        lines = [f"{title(self.label, self.name)}: probability {self.probability:.4f}"]
+        lines = [self._headline()]
         for number, path in enumerate(self.paths):
             if len(self.paths) > 1:
                 lines.append(f"tree {number + 1} of {len(self.paths)}: probability {path[-1].cumulative:.4f}")
@@ -91,12 +87,8 @@ class Explanation:
         from rich.console import Group
         from rich.padding import Padding
         from rich.text import Text
-        from rich.tree import Tree
 
-        title = Text.assemble(
-            (f"{self.probability:.1%}", "bold cyan"), "  ", (str(self.label), "bold"), f"  {self.name}"
-        )
-        root = Tree(title, guide_style="dim")
+        root = self._rich_root()
         for number, path in enumerate(self.paths):
             branch = root
             if len(self.paths) > 1:

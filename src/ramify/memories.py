@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ramify.naming import label_name
-from ramify.routes import RouteStep
-from ramify.score_parts import Contribution, coloured, made_of, plain, title, words
+from ramify.routes import RouteStep, add_steps, step_lines
+from ramify.score_parts import Contribution, ExplainedLabel, coloured, made_of, plain, words
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -39,40 +39,29 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class MemoryExplanation:
+class MemoryExplanation(ExplainedLabel):
     """A label's probability for one row: the examples retrieved for it, and the way to the best that has the label.
 
     Without any that has it, the way leads to the best of all.
     """
 
-    label: Any
-    name: str
-    probability: float
     retrieved: list[Memory]
     path: list[RouteStep]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return {
-            "label": self.label,
-            "name": self.name,
-            "probability": self.probability,
-            "retrieved": [asdict(memory) | {"contributions": plain(memory)} for memory in self.retrieved],
-            "path": [asdict(step) | {"contributions": plain(step)} for step in self.path],
+        return self._plain_head() | {
+            "retrieved": [plain(memory) for memory in self.retrieved],
+            "path": [plain(step) for step in self.path],
         }
 
     def __str__(self) -> str:
-        lines = [f"{title(self.label, self.name)}: probability {self.probability:.4f}"]
+        lines = [self._headline()]
         for memory in self._told():
             lines.append(f"  {_memory_line(memory)}")
             lines.append(f"        {words(memory)}")
         lines += self._untold()
-        for depth, step in enumerate(self.path):
-            indent = "  " * (depth + 1)
-            lines.append(f"{indent}{_step_line(step)}")
-            if step.goes != "stays":
-                lines.append(f"{indent}        {step.goes}: {words(step)}")
-        return "\n".join(lines)
+        return "\n".join(lines + step_lines(self.path, _step_line))
 
     def _told(self) -> list[Memory]:
         """Those that speak for the label first."""
@@ -84,22 +73,14 @@ class MemoryExplanation:
 
     def __rich__(self) -> Tree:
         from rich.text import Text
-        from rich.tree import Tree
 
-        head = Text.assemble(
-            (f"{self.probability:.1%}", "bold cyan"), "  ", (str(self.label), "bold"), f"  {self.name}"
-        )
-        root = Tree(head, guide_style="dim")
+        root = self._rich_root()
         for memory in self._told():
             root.add(Text(_memory_line(memory))).add(coloured(memory))
         for untold in self._untold():
             root.add(Text(untold.strip(), "dim"))
         branch = root.add(Text("the way there", "dim"))
-        for step in self.path:
-            line = Text(_step_line(step))
-            if step.goes != "stays":
-                line = Text.assemble(line, f", {step.goes}:  ", coloured(step))
-            branch.add(line)
+        add_steps(branch, self.path, lambda step: Text(_step_line(step)))
         return root
 
 

@@ -1,14 +1,42 @@
-"""What a node's score is made of, by feature, in words: the part that explanations of all kinds of trees share."""
+"""What explanations of all kinds of trees share: a label with its probability, and what a score is made of."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ramify.naming import feature_names
+
+if TYPE_CHECKING:
+    from rich.tree import Tree
+
+
+@dataclass(frozen=True)
+class ExplainedLabel:
+    """What every explanation begins with: a label, what it is called, and its probability for the row."""
+
+    label: Any
+    name: str
+    probability: float
+
+    def _headline(self) -> str:
+        return f"{title(self.label, self.name)}: probability {self.probability:.4f}"
+
+    def _rich_root(self) -> Tree:
+        from rich.text import Text
+        from rich.tree import Tree
+
+        head = Text.assemble(
+            (f"{self.probability:.1%}", "bold cyan"), "  ", (str(self.label), "bold"), f"  {self.name}"
+        )
+        return Tree(head, guide_style="dim")
+
+    def _plain_head(self) -> dict[str, Any]:
+        return {"label": self.label, "name": self.name, "probability": self.probability}
 
 
 class Contribution(NamedTuple):
@@ -67,6 +95,6 @@ def coloured(step: Any) -> Any:
     return text
 
 
-def plain(step: Any) -> list[dict[str, Any]]:
-    """A step's contributions, ready for JSON."""
-    return [contribution._asdict() for contribution in step.contributions]
+def plain(step: Any) -> dict[str, Any]:
+    """A step as plain values, ready for JSON."""
+    return asdict(step) | {"contributions": [contribution._asdict() for contribution in step.contributions]}
