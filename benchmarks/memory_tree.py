@@ -5,9 +5,6 @@ python benchmarks/memory_tree.py --data ../shared/data --work benchmarks/work
 
 from __future__ import annotations
 
-import argparse
-import json
-from pathlib import Path
 from typing import Any
 
 import online
@@ -56,24 +53,12 @@ def learning(row: dict[str, Any]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, action="append", default=[], help="folder of sets; may be given again")
-    parser.add_argument("--work", type=Path, default=online.HERE / "work", help="environments, unpacked data, results")
+    parser = online.arguments_for(__doc__)
     parser.add_argument("--sets", default=",".join(SETS), help="names, separated by commas")
     parser.add_argument("--steps", action="store_true", help="other step sizes for Vowpal Wabbit, too")
-    parser.add_argument("--timeout", type=float, default=900.0, help="CPU seconds for one stream")
-    parser.add_argument("--results", type=Path, help="JSON lines, appended to; what they hold is not measured again")
     arguments = parser.parse_args()
-    work = arguments.work.resolve()
-    work.mkdir(parents=True, exist_ok=True)
-    results = arguments.results or work / "memory-tree.jsonl"
-    for job in jobs(tuple(arguments.sets.split(",")), arguments.steps):
-        if job.as_dict() in online_tables.measured(results):
-            continue
-        row = online.measure(job, online.prepare(job.set, arguments.data, work / "data"), work, arguments.timeout)
-        with results.open("a") as lines:
-            lines.write(json.dumps(row) + "\n")
-        print(online_tables.one_line(row), flush=True)
+    planned = jobs(tuple(arguments.sets.split(",")), arguments.steps)
+    results = online.measure_all(planned, arguments, "memory-tree.jsonl")
     print(table(online_tables.read(results)))
 
 

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -64,28 +65,41 @@ def measure(job: online_plans.Job, data: Path, work: Path, timeout: float) -> di
     return row
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("plan", choices=sorted(online_plans.PLANS))
+def arguments_for(description: str | None) -> argparse.ArgumentParser:
+    """What every benchmark of streams is told: where data and results are, and how long a stream may take."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, action="append", default=[], help="folder of sets; may be given again")
     parser.add_argument("--work", type=Path, default=HERE / "work", help="environments, unpacked data, results")
-    parser.add_argument("--sets", help="names, separated by commas; default: the plan's")
-    parser.add_argument("--settings", nargs="+", default=["*"], help="patterns such as 'ramify:best*'")
-    parser.add_argument("--shuffles", type=int, help="how many orders of a set; default: the plan's")
     parser.add_argument("--timeout", type=float, default=900.0, help="CPU seconds for one stream")
     parser.add_argument("--results", type=Path, help="JSON lines, appended to; what they hold is not measured again")
-    arguments = parser.parse_args()
+    return parser
+
+
+def measure_all(jobs: Iterable[online_plans.Job], arguments: argparse.Namespace, name: str) -> Path:
+    """Measure what is not measured yet, and tell it line by line; gives the file of results, by default `name`."""
     work = arguments.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
-    results = arguments.results or work / "online.jsonl"
-    sets = arguments.sets.split(",") if arguments.sets else None
-    for job in online_plans.jobs(arguments.plan, sets, arguments.settings, arguments.shuffles):
+    results: Path = arguments.results or work / name
+    for job in jobs:
         if job.as_dict() in online_tables.measured(results):
             continue
         row = measure(job, prepare(job.set, arguments.data, work / "data"), work, arguments.timeout)
         with results.open("a") as lines:
             lines.write(json.dumps(row) + "\n")
         print(online_tables.one_line(row), flush=True)
+    return results
+
+
+def main() -> None:
+    parser = arguments_for(__doc__)
+    parser.add_argument("plan", choices=sorted(online_plans.PLANS))
+    parser.add_argument("--sets", help="names, separated by commas; default: the plan's")
+    parser.add_argument("--settings", nargs="+", default=["*"], help="patterns such as 'ramify:best*'")
+    parser.add_argument("--shuffles", type=int, help="how many orders of a set; default: the plan's")
+    arguments = parser.parse_args()
+    sets = arguments.sets.split(",") if arguments.sets else None
+    jobs = online_plans.jobs(arguments.plan, sets, arguments.settings, arguments.shuffles)
+    results = measure_all(jobs, arguments, "online.jsonl")
     print(online_tables.render(arguments.plan, results))
 
 
