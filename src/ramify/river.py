@@ -164,23 +164,8 @@ class MultiLabelOnlinePLT(_OnlineTree, base.MultiLabelClassifier):  # type: igno
     """Online probabilistic label tree for sets of labels: river's `MultiLabelClassifier` over `OnlinePLTClassifier`.
 
     y says for each label whether the example has it; labels that it does not mention count as absent, so that a
-    stream of many labels need only name those that are there. Paper: online-plt, sections 3 and 4.
-
-    Parameters
-    ----------
-    policy, b, b_max, alpha, fair_share, learner, learning_rate, eps, decay, l2, normalize, bias, memory_budget
-        As in `OnlinePLTClassifier`.
-    seed
-        Its `random_state`.
-
-    Attributes
-    ----------
-    classifier : OnlinePLTClassifier
-        What learns; its features and labels are the numbers that `features` and `labels` tell.
-    features : dict
-        The number of each feature.
-    labels : list
-        The labels in order of appearance.
+    stream of many labels need only name those that are there. Parameters and attributes are those of `OnlinePLT`.
+    Paper: online-plt, sections 3 and 4.
 
     Examples
     --------
