@@ -130,6 +130,7 @@ def train(
         online.refuse_options(
             given - {"learning_rate"} if is_softmax else given, BATCH_ONLY if is_online else ONLINE_ONLY, is_online
         )
+    shared: dict[str, Any] = {"n_jobs": n_jobs(threads), "random_state": seed}
     trained: Any
     if not has_options:
         unfit = {"tree", "is_online", *BATCH_ONLY, *ONLINE_ONLY, *softmax.OWN} & given
@@ -138,12 +139,10 @@ def train(
             parameter,
             {name: context.params[name] for name in unfit},
             vectorizer=_vectorizer(vectorizer, ngrams),
-            n_jobs=n_jobs(threads),
-            random_state=seed,
+            **shared,
         )
         if hasattr(trained, "partial_fit"):
-            by_default = Vectorizer.hashing if "vectorizer" not in given else vectorizer
-            trained.set_params(vectorizer=_online_vectorizer(by_default, ngrams))
+            trained.set_params(vectorizer=_online_vectorizer(vectorizer, ngrams, given))
         multiclass = multiclass or classifiers.learns_one_class(trained)
     elif parameter:
         raise ValueError(
@@ -163,18 +162,15 @@ def train(
             hogwild=hogwild,
             word_ngrams=ngrams,
             vectorizer=_given_vectorizer(vectorizer, ngrams) if "vectorizer" in given else None,
-            n_jobs=n_jobs(threads),
-            random_state=seed,
+            **shared,
         )
     elif is_online:
-        by_default = Vectorizer.hashing if "vectorizer" not in given else vectorizer
         trained = OnlinePLTClassifier(
             tree=_tree(tree) if "tree" in given else None,
             passes=passes,
             shuffle=shuffle,
-            vectorizer=_online_vectorizer(by_default, ngrams),
-            n_jobs=n_jobs(threads),
-            random_state=seed,
+            vectorizer=_online_vectorizer(vectorizer, ngrams, given),
+            **shared,
             **online.settings(context),
         )
     else:
@@ -189,8 +185,7 @@ def train(
             prune=prune,
             hash_bits=hash_bits,
             vectorizer=_vectorizer(vectorizer, ngrams),
-            n_jobs=n_jobs(threads),
-            random_state=seed,
+            **shared,
         )
     trained._check_parameters()  # before a large file is read
     if test is not None:
@@ -292,10 +287,11 @@ def _source_format(rows: Any) -> str | None:
     return None if rows.format == "npz" else str(rows.format)
 
 
-def _online_vectorizer(kind: Vectorizer, ngrams: int) -> Any:
+def _online_vectorizer(kind: Vectorizer, ngrams: int, given: set[str]) -> Any:
+    """For a classifier that learns on: words are hashed, so that new ones can come, unless somebody asks otherwise."""
     from ramify.data.text import default_vectorizer
 
-    if kind is Vectorizer.hashing:
+    if kind is Vectorizer.hashing or "vectorizer" not in given:
         return online.stream_vectorizer(ngrams)
     return default_vectorizer().set_params(ngram_range=(1, ngrams))
 
