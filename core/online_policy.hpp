@@ -19,8 +19,8 @@ enum class Policy { none, best, balanced, random, fair, cpt, callable };
 
 struct PolicySettings {
     Policy policy = Policy::fair;
-    double alpha = 0.75;      ///< best, balanced, cpt: weight of balance against fit
-    double fair_share = 1.2;  ///< fair: how much heavier than the average of its siblings a child may be
+    double alpha = 0.75;      ///< weight of balance against fit
+    double fair_share = 3.0;  ///< fair: how much heavier than the average of its siblings a child may be
     std::uint64_t seed = 0;   ///< random
 };
 
@@ -97,8 +97,9 @@ private:
         const double alpha = settings_.alpha;
         switch (settings_.policy) {
             case Policy::best: return (1 - alpha) * p + alpha / n_leaves * std::log(average);
-            // The balance as napkinXC, whose authors are the paper's, computes it: it does not fade where labels are many.
-            case Policy::balanced: return (1 - alpha) * p + alpha * std::log(average / n_leaves);
+            // Balance as napkinXC, whose authors are the paper's, computes it: it does not fade where labels are many.
+            case Policy::balanced:
+            case Policy::fair: return (1 - alpha) * p + alpha * std::log(average / n_leaves);
             // Of two children the better one is that of the sign of (1 - alpha) (p1 - p0) + alpha log2(n0 / n1).
             case Policy::cpt: return (1 - alpha) * (sum > 0 ? p / sum : 0.5) - alpha * std::log2(n_leaves);
             default: return p;

@@ -27,9 +27,7 @@ PolicyOption = Annotated[
 ]
 Arity = Annotated[int | None, typer.Option("--b", help="Most children of an inner node.")]
 PreLeafArity = Annotated[int | None, typer.Option("--b-max", help="Most children of a node whose children are labels.")]
-Alpha = Annotated[
-    float | None, typer.Option("--alpha", help="best, balanced, cpt: weight of balance against fit, 0 to 1.")
-]
+Alpha = Annotated[float | None, typer.Option("--alpha", help="Weight of balance against fit, 0 to 1.")]
 FairShare = Annotated[
     float | None, typer.Option("--fair-share", help="fair: times the average labels that a child may have.")
 ]

@@ -35,7 +35,7 @@ def learner_settings(model: OnlinePLTClassifier) -> dict[str, Any]:
         "buffer_entries": min(BUFFER_ENTRIES, max(LEAST_BUFFER, budget // BUDGET_SHARE)) if budget else BUFFER_ENTRIES,
         "memory_budget": budget,
         "policy": "none" if model.policy is None else model.policy if isinstance(model.policy, str) else "callable",
-        "alpha": float(model.alpha),
+        "alpha": float(model._alpha()),
         "fair_share": float(model.fair_share),
         "arity": arity,
         "pre_leaf_arity": pre_leaf_arity,

@@ -26,6 +26,9 @@ POLICIES = ("fair", "best", "balanced", "random", "cpt")
 # Most children of inner and of pre-leaf nodes (b, b_max): the paper's trees are binary, wider ones faster and better.
 ARITIES = {"fair": (24, 127)}
 PAPERS_ARITIES = (2, 100)
+# Weight of balance against fit (alpha).
+ALPHAS = {"fair": 0.2}
+PAPERS_ALPHA = 0.75
 
 TreeSpecification = str | LabelTree | Callable[..., LabelTree]
 PolicySpecification = str | Callable[..., tuple[int, bool]] | None
@@ -42,7 +45,7 @@ class OnlinePLTClassifier(OnlineClassifier):
     policy : "fair", "best", "balanced", "random", "cpt", a callable, or None
         Where a new label goes. "best" (best-greedy) and "random" are the paper's; "balanced" is best-greedy with the
         balance that napkinXC computes, whose trees are shallower; "cpt" is the conditional probability tree's, which
-        only splits leaves. "fair" descends to the most probable child that has no more than its fair
+        only splits leaves. "fair" goes by the score of "balanced" too, but never to a child that has more than its fair
         share of labels, so that the depth stays logarithmic. A callable is asked as policy(tree, x, label) and answers
         (node, insert): see `GrowingTree`. None, with `tree`, is the incremental PLT: other labels are refused.
     tree : None, LabelTree, builder's name or builder
@@ -50,8 +53,8 @@ class OnlinePLTClassifier(OnlineClassifier):
     b, b_max : int or None
         Most children of an inner node, and of a node whose children are leaves; None: 24 and 127 for "fair", for the
         others the paper's 2 and 100.
-    alpha : float
-        "best", "balanced" and "cpt": weight of balance against fit, between 0 and 1.
+    alpha : float or None
+        Weight of balance against fit, between 0 and 1; None: 0.2 for "fair", for the others the paper's 0.75.
     fair_share : float
         "fair": how many times the average of its siblings' labels a child may have, at least 1.
     learner : "adagrad" or "fobos"
@@ -94,8 +97,8 @@ class OnlinePLTClassifier(OnlineClassifier):
         tree: TreeSpecification | None = None,
         b: int | None = None,
         b_max: int | None = None,
-        alpha: float = 0.75,
-        fair_share: float = 2.0,
+        alpha: float | None = None,
+        fair_share: float = 3.0,
         learner: str = "adagrad",
         learning_rate: float = 2.0,
         eps: float = 0.2,
@@ -139,7 +142,8 @@ class OnlinePLTClassifier(OnlineClassifier):
             check_integer("b", self.b, at_least=2, at_most=2**31 - 1)
         if self.b_max is not None:
             check_integer("b_max", self.b_max, at_least=self._arities()[0], at_most=2**31 - 1)
-        check_number("alpha", self.alpha, at_least=0, at_most=1)
+        if self.alpha is not None:
+            check_number("alpha", self.alpha, at_least=0, at_most=1)
         check_number("fair_share", self.fair_share, at_least=1)
         check_choice("learner", self.learner, ["adagrad", "fobos"])
         check_number("learning_rate", self.learning_rate, above=0)
@@ -154,6 +158,9 @@ class OnlinePLTClassifier(OnlineClassifier):
             check_integer("memory_budget", self.memory_budget, at_least=1, at_most=2**62)
         check_flag("verbose", self.verbose)
         check_jobs(self.n_jobs)
+
+    def _alpha(self) -> float:
+        return ALPHAS.get(str(self.policy), PAPERS_ALPHA) if self.alpha is None else self.alpha
 
     def _arities(self) -> tuple[int, int]:
         b, b_max = ARITIES.get(str(self.policy), PAPERS_ARITIES)
