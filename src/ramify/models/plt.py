@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from ramify import _core, trees
-from ramify.answers import keep_best, same_columns
+from ramify.answers import Threshold, keep_best, same_columns
 from ramify.data.csr import csr_parts, label_parts
 from ramify.estimator import ExtremeClassifier, Query, TrainingData
 from ramify.models.search_report import SearchReport
 from ramify.models.solver_choice import choose_solver
-from ramify.models.trained_tree import TrainedTree
+from ramify.models.trained_tree import Search, TrainedTree
 from ramify.progress import phase
 from ramify.trees.label_tree import LabelTree
 from ramify.validation import check_choice, check_flag, check_integer, check_number
@@ -225,15 +225,10 @@ class PLTClassifier(ExtremeClassifier):
         if query.labels is not None:
             every_row = np.ones((X.shape[0], len(query.labels)), dtype=np.float32)
             return self._mean(X, same_columns(every_row, query.labels, self.n_labels_))
-        threads = self._n_threads()
         # Of several trees' best k none may be left out for missing the threshold in its tree: its mean may reach it.
         per_tree = 0.0 if query.top_k is not None and len(self.trees_) > 1 else query.threshold
-        found = [
-            tree.search(
-                X, top_k=query.top_k, threshold=per_tree, beam=self.beam, bound=self._checked_bound(), n_threads=threads
-            )
-            for tree in self.trees_
-        ]
+        how = self._search(query.top_k, per_tree)
+        found = [tree.search(X, **how) for tree in self.trees_]
         if len(found) == 1:
             return found[0]
         # A mean of at least the threshold needs one tree at least at the threshold: no such label is missed.
@@ -245,18 +240,21 @@ class PLTClassifier(ExtremeClassifier):
         rows = self._check_rows(X)
         query = self._check_query(top_k, threshold, None)
         blocks, given_up = np.zeros(rows.shape[0], np.int64), np.zeros(rows.shape[0], np.float32)
+        how = self._search(query.top_k, query.threshold)
         for tree in self.trees_:
-            of_tree = tree.trace(
-                rows,
-                top_k=query.top_k,
-                threshold=query.threshold,
-                beam=self.beam,
-                bound=self._checked_bound(),
-                n_threads=self._n_threads(),
-            )
+            of_tree = tree.trace(rows, **how)
             blocks += of_tree[0]
             given_up = np.maximum(given_up, of_tree[1])
         return SearchReport(self._answer(rows, query), blocks, given_up)
+
+    def _search(self, top_k: int | None, threshold: Threshold) -> Search:
+        return {
+            "top_k": top_k,
+            "threshold": threshold,
+            "beam": self.beam,
+            "bound": self._checked_bound(),
+            "n_threads": self._n_threads(),
+        }
 
     def _checked_bound(self) -> float:
         if not 0 <= check_number("bound", self.bound) < 1:
@@ -265,8 +263,8 @@ class PLTClassifier(ExtremeClassifier):
 
     def _n_inner_products(self, X: sparse.csr_array, query: Query) -> int:
         """What an answer costs, without the mean of several trees."""
-        settings: dict[str, Any] = {"top_k": query.top_k, "threshold": query.threshold, "beam": self.beam}
-        return sum(tree.n_inner_products(X, **settings) for tree in self.trees_)
+        how: Search = {"top_k": query.top_k, "threshold": query.threshold, "beam": self.beam}
+        return sum(tree.n_inner_products(X, **how) for tree in self.trees_)
 
     def _mean(self, X: sparse.csr_array, candidates: sparse.csr_array) -> sparse.csr_array:
         """Mean probability over the trees of every entry of `candidates`."""

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify import _core
+from ramify.answers import Threshold
 from ramify.data.csr import csr_parts
 from ramify.models.calibration import Link
 from ramify.trees.label_tree import LabelTree
 
+if TYPE_CHECKING:
+    from typing_extensions import Required, Unpack
 
-def node_thresholds(
-    tree: LabelTree, threshold: float | NDArray[np.float32]
-) -> tuple[float, NDArray[np.float32] | None]:
+
+def node_thresholds(tree: LabelTree, threshold: Threshold) -> tuple[float, NDArray[np.float32] | None]:
     """A threshold as searches take it: one number, or for each node the least that a label below it asks for.
 
     >>> node_thresholds(LabelTree.from_nested([[0, 1], 2]), 0.5)
@@ -27,6 +29,21 @@ def node_thresholds(
     if isinstance(threshold, np.ndarray):
         return 0.0, np.ascontiguousarray(tree.subtree_minimum(threshold), dtype=np.float32)
     return threshold, None
+
+
+class Search(TypedDict, total=False):
+    """What a search is asked for: at most top_k labels a row (None: all), each at least the threshold.
+
+    Thresholds per label prune a subtree at the least of them (extreme-f-measure, section 5). With a beam, so many nodes
+    are kept at each level. With a bound, a node is opened only where 1 - bound of its probability is not beaten by the
+    answer so far.
+    """
+
+    top_k: Required[int | None]
+    threshold: Required[Threshold]
+    beam: int | None
+    bound: float
+    n_threads: int
 
 
 @dataclass(frozen=True)
@@ -64,46 +81,32 @@ class TrainedTree:
             self.is_multiclass,
         )
 
-    def search(
-        self,
-        X: sparse.csr_array,
-        *,
-        top_k: int | None,
-        threshold: float | NDArray[np.float32],
-        beam: int | None = None,
-        bound: float = 0.0,
-        n_threads: int = 1,
-    ) -> sparse.csr_array:
-        """Labels of each row by exact best-first search, or by a beam: at most top_k, each at least the threshold.
-
-        Thresholds per label prune a subtree at the least of them (extreme-f-measure, section 5). With a bound, a node
-        is opened only where 1 - bound of its probability is not beaten by the answer so far.
-        """
-        one, per_node = node_thresholds(self.tree, threshold)
-        indptr, indices, data, _ = self.core.search(*csr_parts(X), top_k, one, per_node, beam or 0, n_threads, bound)
+    def search(self, X: sparse.csr_array, **how: Unpack[Search]) -> sparse.csr_array:
+        """Labels of each row by exact best-first search, or by a beam."""
+        indptr, indices, data, _ = self.core.search(*self._asked(X, **how))
         return sparse.csr_array((data, indices, indptr), shape=(X.shape[0], self.tree.n_labels))
 
-    def trace(
+    def trace(self, X: sparse.csr_array, **how: Unpack[Search]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """What `search` costs: for each row the blocks that it scores, and the likeliest path that it gives up."""
+        traced = self.core.trace(*self._asked(X, **how))
+        return traced[4], traced[5]
+
+    def n_inner_products(self, X: sparse.csr_array, **how: Unpack[Search]) -> int:
+        """Inner products that `search` takes for all these rows; as the paper's table 2 counts (extreme-f-measure)."""
+        return self.core.search(*self._asked(X, **how))[3]
+
+    def _asked(
         self,
         X: sparse.csr_array,
         *,
         top_k: int | None,
-        threshold: float | NDArray[np.float32],
+        threshold: Threshold,
         beam: int | None = None,
         bound: float = 0.0,
         n_threads: int = 1,
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """What `search` costs: for each row the blocks that it scores, and the likeliest path that it gives up."""
-        one, per_node = node_thresholds(self.tree, threshold)
-        traced = self.core.trace(*csr_parts(X), top_k, one, per_node, beam or 0, n_threads, bound)
-        return traced[4], traced[5]
-
-    def n_inner_products(
-        self, X: sparse.csr_array, *, top_k: int | None, threshold: float | NDArray[np.float32], beam: int | None = None
-    ) -> int:
-        """Inner products that `search` takes for all these rows; as the paper's table 2 counts (extreme-f-measure)."""
-        one, per_node = node_thresholds(self.tree, threshold)
-        return self.core.search(*csr_parts(X), top_k, one, per_node, beam or 0, 1)[3]
+    ) -> tuple[Any, Any, Any, int | None, float, NDArray[np.float32] | None, int, int, float]:
+        """Arguments of the core's searches."""
+        return *csr_parts(X), top_k, *node_thresholds(self.tree, threshold), beam or 0, n_threads, bound
 
     def named(self, X: sparse.csr_array, labels: sparse.csr_array, n_threads: int = 1) -> NDArray[np.float32]:
         """Probabilities of the entries of `labels` (n, n_labels): of each row, the labels that it names."""
