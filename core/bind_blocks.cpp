@@ -13,6 +13,7 @@
 
 #include "arrays.hpp"
 #include "block_arrays.hpp"
+#include "checks.hpp"
 #include "hashed_blocks.hpp"
 #include "parallel.hpp"
 #include "train_blocks.hpp"
@@ -31,8 +32,7 @@ public:
                  const FeatureSettings& features, std::uint64_t seed, int n_threads)
         : n_features_(features.n_columns()), seed_(seed) {
         const CsrView X = checked_csr(x_indptr, x_indices, x_data, features.n_features, "X");
-        check_csr(view(y_indptr), view(y_indices), n_labels, "Y");
-        if (y_indptr.size() != x_indptr.size()) throw nb::value_error("X and Y differ in their number of rows");
+        check_label_rows(x_indptr, y_indptr, y_indices, n_labels);
         tree_ = tree_view(parent, first_child, n_children, label, n_labels);
         for (const Ints* a : {&parent, &first_child, &n_children, &label}) keep_.append(*a);
         if (sample_weight) {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "arrays.hpp"
+#include "checks.hpp"
 #include "grow_forest.hpp"
 #include "instance_forest.hpp"
 #include "parallel.hpp"
@@ -20,19 +21,6 @@ using namespace nb::literals;
 using namespace ramify;
 
 namespace {
-
-std::span<const float> checked_positive(const std::optional<Floats>& values, std::size_t size, const char* name) {
-    if (!values) return {};
-    if (values->size() != size) throw nb::value_error((std::string(name) + " has a wrong length").c_str());
-    for (float v : view(*values))
-        if (!(v > 0) || !std::isfinite(v)) throw nb::value_error((std::string(name) + " must be finite and above 0").c_str());
-    return view(*values);
-}
-
-void check_labels(const Longs& indptr, const Ints& indices, std::int64_t n_labels) {
-    if (n_labels < 0 || n_labels > std::numeric_limits<std::int32_t>::max()) throw nb::value_error("n_labels is out of range");
-    check_csr(view(indptr), view(indices), n_labels, "Y");
-}
 
 nb::dict to_dict(ForestStorage&& forest) {
     nb::dict arrays;
@@ -52,8 +40,8 @@ nb::dict grow(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data
               const std::optional<Floats>& label_gain, const std::optional<Floats>& sample_weight, const FeatureSettings& features,
               const ForestSettings& settings, std::uint64_t seed, int n_threads, Progress* progress) {
     const CsrView X = checked_csr(x_indptr, x_indices, x_data, features.n_features, "X");
-    check_labels(y_indptr, y_indices, n_labels);
-    if (x_indptr.size() != y_indptr.size()) throw nb::value_error("X and Y differ in their number of rows");
+    check_label_count(n_labels);
+    check_label_rows(x_indptr, y_indptr, y_indices, n_labels);
     const auto n_rows = static_cast<std::size_t>(X.n_rows());
     if (n_rows == 0) throw nb::value_error("a forest needs at least one row");
     if (n_rows > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) throw nb::value_error("a forest takes at most 2^31 - 1 rows");
@@ -100,7 +88,8 @@ auto separate(const Longs& indptr, const Ints& indices, const Floats& data, std:
 
 nb::tuple split_by_ranking(const Longs& y_indptr, const Ints& y_indices, std::int64_t n_labels, const std::optional<Floats>& label_gain,
                            const std::optional<Floats>& sample_weight, const Bytes& start, int max_iterations) {
-    check_labels(y_indptr, y_indices, n_labels);
+    check_label_count(n_labels);
+    check_csr(view(y_indptr), view(y_indices), n_labels, "Y");
     const std::size_t n_rows = y_indptr.size() - 1;
     if (start.size() != n_rows) throw nb::value_error("start needs an entry for each row");
     const std::span<const float> gain = checked_positive(label_gain, static_cast<std::size_t>(n_labels), "label_gain");
@@ -122,7 +111,7 @@ nb::tuple split_by_ranking(const Longs& y_indptr, const Ints& y_indices, std::in
 class BoundForest {
 public:
     BoundForest(const nb::dict& arrays, std::int64_t n_labels, const FeatureSettings& features) {
-        if (n_labels < 0 || n_labels > std::numeric_limits<std::int32_t>::max()) throw nb::value_error("n_labels is out of range");
+        check_label_count(n_labels);
         forest_.tree_begin = take<std::int64_t>(arrays, "tree_begin");
         forest_.child = take<std::int32_t>(arrays, "child");
         forest_.mass = take<float>(arrays, "mass");
@@ -182,8 +171,7 @@ public:
     /// Probabilities of these labels for each row: n x len(labels).
     auto named(const Longs& indptr, const Ints& indices, const Floats& data, const Ints& labels, int n_threads) const {
         const CsrView X = checked_csr(indptr, indices, data, forest_.features.n_features, "X");
-        for (std::int32_t l : view(labels))
-            if (l < 0 || l >= forest_.n_labels) throw nb::value_error(("label " + std::to_string(l) + " is outside the model's labels").c_str());
+        check_named_labels(labels, forest_.n_labels);
         const auto n = static_cast<std::size_t>(X.n_rows()), n_named = labels.size();
         std::vector<float> probability(n * n_named);
         {
@@ -276,8 +264,8 @@ private:
             s.entries.clear();
             std::vector<std::size_t> begin{0};
             for (std::int64_t i = first; i < last; ++i) {
-                const auto at = static_cast<std::size_t>(X.indptr[i]), length = static_cast<std::size_t>(X.indptr[i + 1]) - at;
-                forest_.features.append(X.indices.subspan(at, length), X.data.subspan(at, length), s.entries);
+                const auto [indices, values] = X.row(i);
+                forest_.features.append(indices, values, s.entries);
                 begin.push_back(s.entries.size());
             }
             std::vector<std::int32_t> leaf(n_rows * static_cast<std::size_t>(n_trees));
@@ -297,9 +285,7 @@ private:
 
     /// Puts the row into s.dense; who asks clears it again.
     ForestRow prepare_row(const Ints& indices, const Floats& values, ForestScratch& s) const {
-        if (indices.size() != values.size()) throw nb::value_error("indices and values differ in length");
-        for (std::int32_t j : view(indices))
-            if (j < 0 || j >= forest_.features.n_features) throw nb::value_error("a feature number is outside the model's features");
+        check_row(indices, values, forest_.features.n_features);
         forest_.resize(s);
         s.entries.clear();
         forest_.features.append(view(indices), view(values), s.entries);

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "arrays.hpp"
+#include "checks.hpp"
 #include "filter_tree.hpp"
 #include "instance_forest.hpp"
 #include "lom_state.hpp"
@@ -47,12 +48,7 @@ struct LabelledRows {
         if (label.size() != n) throw nb::value_error("X and the classes differ in their number of rows");
         for (std::int32_t l : label)
             if (l < 0 || l >= n_labels) throw nb::value_error(("class " + std::to_string(l) + " is outside 0.." + std::to_string(n_labels - 1)).c_str());
-        if (sample_weight) {
-            weight = view(*sample_weight);
-            if (weight.size() != n) throw nb::value_error("sample_weight has a wrong length");
-            for (float w : weight)
-                if (!(w > 0) || !std::isfinite(w)) throw nb::value_error("sample_weight must be finite and above 0");
-        }
+        weight = checked_positive(sample_weight, n, "sample_weight");
         if (given_order) {
             order = view(*given_order);
             for (std::int64_t i : order)
@@ -80,8 +76,8 @@ struct LabelledRows {
     }
 
     static void prepare(const CsrView& X, std::int64_t i, const RegressorSettings& settings, RegressorRow& row) {
-        const auto at = static_cast<std::size_t>(X.indptr[i]), length = static_cast<std::size_t>(X.indptr[i + 1]) - at;
-        row.prepare(X.indices.subspan(at, length), X.data.subspan(at, length), settings);
+        const auto [indices, values] = X.row(i);
+        row.prepare(indices, values, settings);
     }
 };
 
@@ -340,7 +336,7 @@ private:
     const RegressorSettings& settings() const { return tree_.settings().regressor; }
 
     static ForestQuery checked_query(std::int64_t n_labels, std::int64_t top_k, float threshold) {
-        if (n_labels < 0 || n_labels > std::numeric_limits<std::int32_t>::max()) throw nb::value_error("n_labels is out of range");
+        check_label_count(n_labels);
         ForestQuery query;
         query.top_k = std::max<std::int64_t>(top_k, 0);
         query.threshold = threshold;

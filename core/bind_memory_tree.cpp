@@ -13,6 +13,7 @@
 #include <type_traits>
 
 #include "arrays.hpp"
+#include "checks.hpp"
 #include "memory_answers.hpp"
 #include "memory_state.hpp"
 #include "memory_tree.hpp"
@@ -111,7 +112,7 @@ public:
 
     /// One row, answered best first.
     nb::tuple query_row(const Ints& indices, const Floats& values, std::int64_t n_labels, std::optional<std::int64_t> top_k, float threshold) {
-        check_row(indices, values);
+        check_finite_row(indices, values);
         const AnswerSettings wanted = answer_settings(n_labels, top_k, threshold);
         std::vector<std::int32_t> labels;
         std::vector<float> probabilities;
@@ -150,7 +151,7 @@ public:
 
     /// The examples that vote for a row, best first: (slot, arrival, weight, share, score, labels, features, what each added to the score).
     nb::list neighbours(const Ints& indices, const Floats& values) {
-        check_row(indices, values);
+        check_finite_row(indices, values);
         const Locked locked(*this);
         ask(indices, values);
         const nb::gil_scoped_acquire gil;
@@ -174,7 +175,7 @@ public:
 
     /// From the root to a stored example's leaf: (node, examples below, share of them with the label, router's score for the row, goes right, features, added).
     nb::list route(const Ints& indices, const Floats& values, std::int64_t slot, std::int32_t label) {
-        check_row(indices, values);
+        check_finite_row(indices, values);
         const Locked locked(*this);
         if (slot < 0 || slot >= static_cast<std::int64_t>(tree_.store().size())) throw nb::value_error("no such example is stored");
         scratch_.x.clear();
@@ -261,10 +262,8 @@ private:
         return wanted;
     }
 
-    static void check_row(const Ints& indices, const Floats& values) {
-        if (indices.size() != values.size()) throw nb::value_error("indices and values differ in length");
-        for (std::int32_t j : view(indices))
-            if (j < 0) throw nb::value_error("a feature number is negative");
+    static void check_finite_row(const Ints& indices, const Floats& values) {
+        check_row(indices, values);
         check_finite(view(values));
     }
     static void check_finite(std::span<const float> values) {
@@ -326,9 +325,9 @@ private:
         parallel_for(n_chunks, n_threads, [&](std::size_t task, int worker) {
             MemoryScratch& s = scratch[worker];
             for (std::int64_t i = static_cast<std::int64_t>(task) * chunk; i < std::min(n, static_cast<std::int64_t>(task + 1) * chunk); ++i) {
-                const auto from = static_cast<std::size_t>(X.indptr[i]), length = static_cast<std::size_t>(X.indptr[i + 1]) - from;
+                const auto [indices, values] = X.row(i);
                 s.x.clear();
-                tree_.prepare(X.indices.subspan(from, length), X.data.subspan(from, length), s.x);
+                tree_.prepare(indices, values, s.x);
                 tree_.query(s.x, s);
                 work(i, s, found[worker], answers[task]);
             }

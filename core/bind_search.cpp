@@ -12,6 +12,7 @@
 
 #include "arrays.hpp"
 #include "block_arrays.hpp"
+#include "checks.hpp"
 #include "parallel.hpp"
 #include "tree_search.hpp"
 
@@ -70,13 +71,10 @@ public:
 
     /// One row, answered best first, with as little ado as possible.
     nb::tuple search_row(const Ints& indices, const Floats& values, std::int64_t top_k, float threshold, std::int64_t beam, float bound) const {
-        const std::span<const std::int32_t> columns = view(indices);
-        if (columns.size() != values.size()) throw nb::value_error("indices and values differ in length");
-        for (std::int32_t j : columns)
-            if (j < 0 || j >= model_.features.n_features) throw nb::value_error("a feature number is outside the model's features");
+        check_row(indices, values, model_.features.n_features);
         thread_local SearchScratch s;
         s.x.clear();
-        model_.features.append(columns, view(values), s.x);
+        model_.features.append(view(indices), view(values), s.x);
         model_.search(s.x, checked_settings(top_k, threshold, beam, bound), s);
         std::vector<std::int32_t> labels;
         std::vector<float> probabilities;
@@ -90,8 +88,7 @@ public:
     /// Probabilities of named labels: those of row i are labels[label_indptr[i] .. label_indptr[i + 1]].
     auto named(const Longs& indptr, const Ints& indices, const Floats& data, const Longs& label_indptr, const Ints& labels, int n_threads) const {
         const CsrView X = checked_csr(indptr, indices, data, model_.features.n_features, "X");
-        check_csr(view(label_indptr), view(labels), n_labels_, "labels");
-        if (label_indptr.size() != indptr.size()) throw nb::value_error("X and the named labels differ in their number of rows");
+        check_named_labels(indptr, label_indptr, labels, n_labels_);
         std::vector<float> probability(labels.size());
         {
             nb::gil_scoped_release release;
@@ -114,10 +111,8 @@ public:
 
     /// Why a label: for each node on the path, its conditional probability and what each feature of x added to its score.
     nb::list explain(const Ints& indices, const Floats& values, std::int32_t label) const {
+        check_row(indices, values, model_.features.n_features);
         std::vector<Entry> x;
-        for (std::int32_t j : view(indices))
-            if (j < 0 || j >= model_.features.n_features) throw nb::value_error("a feature number is outside the model's features");
-        if (indices.size() != values.size()) throw nb::value_error("indices and values differ in length");
         model_.features.append(view(indices), view(values), x);
         const std::int32_t leaf = model_.leaf(label);
         if (leaf < 0) throw nb::value_error("this label has no leaf in the tree");
@@ -255,8 +250,8 @@ private:
     }
 
     void append(const CsrView& X, std::int64_t i, std::vector<Entry>& rows) const {
-        const auto from = static_cast<std::size_t>(X.indptr[i]), length = static_cast<std::size_t>(X.indptr[i + 1]) - from;
-        model_.features.append(X.indices.subspan(from, length), X.data.subspan(from, length), rows);
+        const auto [indices, values] = X.row(i);
+        model_.features.append(indices, values, rows);
     }
     void prepare(const CsrView& X, std::int64_t i, std::vector<Entry>& row) const {
         row.clear();

@@ -9,6 +9,8 @@
 #include <string>
 
 #include "arrays.hpp"
+#include "block_arrays.hpp"
+#include "checks.hpp"
 #include "parallel.hpp"
 #include "train_softmax.hpp"
 #include "tree_softmax.hpp"
@@ -22,10 +24,8 @@ namespace {
 constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
 
 TreeView checked_tree(const Ints& parent, const Ints& first_child, const Ints& n_children, const Ints& label, std::int64_t n_labels) {
-    if (n_labels < 0 || n_labels > most) throw nb::value_error("n_labels is out of range");
-    const TreeView tree{view(parent), view(first_child), view(n_children), view(label)};
-    tree.validate(n_labels);
-    return tree;
+    check_label_count(n_labels);
+    return tree_view(parent, first_child, n_children, label, n_labels);
 }
 
 nb::ndarray<nb::numpy, float> handed_over(AlignedFloats&& values) {
@@ -40,17 +40,10 @@ nb::dict train(const Longs& x_indptr, const Ints& x_indices, const Floats& x_dat
                const FeatureSettings& features, const SoftmaxSettings& settings, std::uint64_t seed, int n_threads, Progress* progress) {
     const CsrView X = checked_csr(x_indptr, x_indices, x_data, features.n_features, "X");
     const TreeView tree = checked_tree(parent, first_child, n_children, label, n_labels);
-    check_csr(view(y_indptr), view(y_indices), n_labels, "Y");
-    if (x_indptr.size() != y_indptr.size()) throw nb::value_error("X and Y differ in their number of rows");
+    check_label_rows(x_indptr, y_indptr, y_indices, n_labels);
     const std::int64_t n_rows = X.n_rows();
     if (n_rows == 0 || n_rows > most) throw nb::value_error("training needs between 1 and 2^31 - 1 rows");
-    std::span<const float> weight;
-    if (sample_weight) {
-        weight = view(*sample_weight);
-        if (static_cast<std::int64_t>(weight.size()) != n_rows) throw nb::value_error("sample_weight has a wrong length");
-        for (float w : weight)
-            if (!(w > 0) || !std::isfinite(w)) throw nb::value_error("sample_weight must be finite and above 0");
-    }
+    const std::span<const float> weight = checked_positive(sample_weight, static_cast<std::size_t>(n_rows), "sample_weight");
     std::vector<std::int32_t> columns;
     AlignedFloats embedding, output;
     bool has_diverged = false;
@@ -144,7 +137,7 @@ public:
     /// One row, answered best first, with as little ado as possible.
     nb::tuple search_row(const Ints& indices, const Floats& values, std::int64_t top_k, float threshold) const {
         thread_local SoftmaxScratch s;
-        check_row(indices, values);
+        check_row(indices, values, model_.features.n_features);
         SearchSettings settings;
         settings.top_k = std::max<std::int64_t>(top_k, 1);
         settings.threshold = threshold;
@@ -162,8 +155,7 @@ public:
     /// Probabilities of these labels for each row: n x len(labels).
     auto named(const Longs& indptr, const Ints& indices, const Floats& data, const Ints& labels, int n_threads) const {
         const CsrView X = checked_csr(indptr, indices, data, model_.features.n_features, "X");
-        for (std::int32_t l : view(labels))
-            if (l < 0 || l >= n_labels_) throw nb::value_error(("label " + std::to_string(l) + " is outside the model's labels").c_str());
+        check_named_labels(labels, n_labels_);
         const auto n = static_cast<std::size_t>(X.n_rows()), n_named = labels.size();
         std::vector<float> probability(n * n_named);
         {
@@ -193,7 +185,7 @@ public:
     /// For each decision on the way to a label: node, its probability, features and what each added to the score. The score of
     /// one of many siblings is told against their mean: that is what a softmax looks at.
     nb::list explain(const Ints& indices, const Floats& values, std::int32_t label) const {
-        check_row(indices, values);
+        check_row(indices, values, model_.features.n_features);
         const std::int32_t leaf = model_.leaf(label);
         if (leaf < 0) throw nb::value_error("this label has no leaf in the tree");
         SoftmaxScratch s;
@@ -232,8 +224,8 @@ private:
             SoftmaxScratch& s = scratch[static_cast<std::size_t>(worker)];
             const std::int64_t first = static_cast<std::int64_t>(task) * chunk;
             for (std::int64_t i = first; i < std::min(n, first + chunk); ++i) {
-                const auto at = static_cast<std::size_t>(X.indptr[i]), length = static_cast<std::size_t>(X.indptr[i + 1]) - at;
-                model_.hide(X.indices.subspan(at, length), X.data.subspan(at, length), s);
+                const auto [indices, values] = X.row(i);
+                model_.hide(indices, values, s);
                 work(i, s);
             }
         });
@@ -270,12 +262,6 @@ private:
             row.push_back(first + place);
             factor.push_back(1.0f);
         }
-    }
-
-    void check_row(const Ints& indices, const Floats& values) const {
-        if (indices.size() != values.size()) throw nb::value_error("indices and values differ in length");
-        for (std::int32_t j : view(indices))
-            if (j < 0 || j >= model_.features.n_features) throw nb::value_error("a feature number is outside the model's features");
     }
 
     EmbeddingTable table(const nb::dict& arrays, const std::string& name, std::int64_t dim) {

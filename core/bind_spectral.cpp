@@ -12,6 +12,7 @@
 #include <string>
 
 #include "arrays.hpp"
+#include "checks.hpp"
 #include "instance_forest.hpp"
 #include "parallel.hpp"
 #include "spectral_base.hpp"
@@ -24,26 +25,14 @@ using namespace ramify;
 
 namespace {
 
-void check_label_rows(const Longs& x_indptr, const Longs& y_indptr, const Ints& y_indices, std::int64_t n_labels) {
-    if (n_labels < 0 || n_labels > std::numeric_limits<std::int32_t>::max()) throw nb::value_error("n_labels is out of range");
-    check_csr(view(y_indptr), view(y_indices), n_labels, "Y");
-    if (x_indptr.size() != y_indptr.size()) throw nb::value_error("X and Y differ in their number of rows");
+/// Labels that rise within each row.
+void check_rising_labels(const Longs& x_indptr, const Longs& y_indptr, const Ints& y_indices, std::int64_t n_labels) {
+    check_label_count(n_labels);
+    check_label_rows(x_indptr, y_indptr, y_indices, n_labels);
     for (std::size_t i = 0; i + 1 < y_indptr.size(); ++i)
         for (std::int64_t k = y_indptr.data()[i] + 1; k < y_indptr.data()[i + 1]; ++k)
             if (y_indices.data()[k] <= y_indices.data()[k - 1]) throw nb::value_error("Y: labels of a row must rise");
     if (x_indptr.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) throw nb::value_error("at most 2^31 - 2 rows");
-}
-
-template <class T>
-std::span<const T> checked_weights(const Input<T>& values, std::size_t size, const char* name) {
-    if (values.size() != size) throw nb::value_error((std::string(name) + " has a wrong length").c_str());
-    for (T v : view(values))
-        if (!(v > 0) || !std::isfinite(v)) throw nb::value_error((std::string(name) + " must be finite and above 0").c_str());
-    return view(values);
-}
-
-std::span<const float> optional_weights(const std::optional<Floats>& values, std::size_t size) {
-    return values ? checked_weights(*values, size, "sample_weight") : std::span<const float>{};
 }
 
 EigenSettings eigen_settings(const std::string& solver, int max_iterations, double tolerance, int cg_iterations) {
@@ -56,12 +45,12 @@ nb::dict grow(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data
               const Ints& head, const std::optional<Floats>& sample_weight, const FeatureSettings& features, const CandidateTreeSettings& settings,
               std::uint64_t seed, int n_threads, Progress* progress) {
     const CsrView X = checked_csr(x_indptr, x_indices, x_data, features.n_features, "X");
-    check_label_rows(x_indptr, y_indptr, y_indices, n_labels);
+    check_rising_labels(x_indptr, y_indptr, y_indices, n_labels);
     if (X.n_rows() == 0) throw nb::value_error("a tree needs at least one row");
     if (features.bias != 1.0f) throw nb::value_error("a candidate tree keeps its medians in a bias feature of 1");
     for (std::int32_t l : view(head))
         if (l < 0 || l >= n_labels) throw nb::value_error("a head label is outside the labels");
-    const std::span<const float> weight = optional_weights(sample_weight, static_cast<std::size_t>(X.n_rows()));
+    const std::span<const float> weight = checked_positive(sample_weight, static_cast<std::size_t>(X.n_rows()), "sample_weight");
     CandidateTreeStorage tree;
     {
         nb::gil_scoped_release release;
@@ -110,8 +99,8 @@ CsrView checked_problem(const Longs& x_indptr, const Ints& x_indices, const Floa
                         std::int64_t n_features, std::int64_t n_labels, const Doubles& importance) {
     if (n_features < 0 || n_features >= std::numeric_limits<std::int32_t>::max()) throw nb::value_error("n_features is out of range");
     const CsrView X = checked_csr(x_indptr, x_indices, x_data, n_features, "X");
-    check_label_rows(x_indptr, y_indptr, y_indices, n_labels);
-    checked_weights(importance, static_cast<std::size_t>(X.n_rows()), "importance");
+    check_rising_labels(x_indptr, y_indptr, y_indices, n_labels);
+    checked_positive(importance, static_cast<std::size_t>(X.n_rows()), "importance");
     return X;
 }
 
@@ -136,8 +125,8 @@ auto least_squares(const Longs& y_indptr, const Ints& y_indices, std::int64_t n_
     if (target.size() + 1 != y_indptr.size()) throw nb::value_error("target needs an entry for each row");
     if (cg_iterations < 1) throw nb::value_error("cg_iterations must be above 0");
     const std::vector<std::int64_t> no_begin(y_indptr.size(), 0);
-    check_label_rows(y_indptr, y_indptr, y_indices, n_labels);
-    checked_weights(importance, target.size(), "importance");
+    check_rising_labels(y_indptr, y_indptr, y_indices, n_labels);
+    checked_positive(importance, target.size(), "importance");
     std::vector<float> answer(static_cast<std::size_t>(n_labels), 0.0f);
     {
         nb::gil_scoped_release release;
@@ -157,7 +146,7 @@ auto least_squares(const Longs& y_indptr, const Ints& y_indices, std::int64_t n_
 
 double median_of(const Doubles& values, const Doubles& importance) {
     if (values.size() == 0) throw nb::value_error("no values have no median");
-    checked_weights(importance, values.size(), "importance");
+    checked_positive(importance, values.size(), "importance");
     for (double v : view(values))
         if (!std::isfinite(v)) throw nb::value_error("values must be finite");
     return weighted_median(view(values), view(importance));
@@ -193,7 +182,7 @@ public:
     BoundSpectral(const nb::dict& tree, const nb::dict& base, std::int64_t n_labels, const FeatureSettings& features, bool is_multiclass,
                   const std::string& weights, std::int64_t rank, bool has_slot_weights)
         : is_multiclass_(is_multiclass) {
-        if (n_labels < 0 || n_labels > std::numeric_limits<std::int32_t>::max()) throw nb::value_error("n_labels is out of range");
+        check_label_count(n_labels);
         if (features.bias != 1.0f) throw nb::value_error("a candidate tree keeps its medians in a bias feature of 1");
         forest_.tree_begin = take<std::int64_t>(tree, "tree_begin", keep_);
         forest_.child = take<std::int32_t>(tree, "child", keep_);
@@ -263,8 +252,7 @@ public:
     /// Probabilities of these labels for each row: n x len(labels).
     auto named(const Longs& indptr, const Ints& indices, const Floats& data, const Ints& labels, int n_threads) const {
         const CsrView X = checked_csr(indptr, indices, data, forest_.features.n_features, "X");
-        for (std::int32_t l : view(labels))
-            if (l < 0 || l >= forest_.n_labels) throw nb::value_error(("label " + std::to_string(l) + " is outside the model's labels").c_str());
+        check_named_labels(labels, forest_.n_labels);
         const auto n = static_cast<std::size_t>(X.n_rows()), n_named = labels.size();
         std::vector<float> probability(n * n_named, 0.0f);
         {
@@ -378,8 +366,8 @@ public:
                const std::optional<Floats>& sample_weight, float learning_rate, float eps, bool has_slot_bias, int passes, bool is_shuffled, bool is_sampled,
                bool decays, std::uint64_t seed, int n_threads, Progress* progress) const {
         const CsrView X = checked_csr(x_indptr, x_indices, x_data, forest_.features.n_features, "X");
-        check_label_rows(x_indptr, y_indptr, y_indices, forest_.n_labels);
-        const std::span<const float> weight = optional_weights(sample_weight, static_cast<std::size_t>(X.n_rows()));
+        check_rising_labels(x_indptr, y_indptr, y_indices, forest_.n_labels);
+        const std::span<const float> weight = checked_positive(sample_weight, static_cast<std::size_t>(X.n_rows()), "sample_weight");
         if (!(learning_rate > 0) || !std::isfinite(learning_rate) || !(eps > 0) || !std::isfinite(eps) || passes < 0)
             throw nb::value_error("learning_rate and eps must be finite and above 0, passes not negative");
         BaseDescent descent;
@@ -474,8 +462,8 @@ private:
             const std::int64_t first = static_cast<std::int64_t>(task) * chunk;
             for (std::int64_t i = first; i < std::min(n, first + chunk); ++i) {
                 s.forest.entries.clear();
-                const auto at = static_cast<std::size_t>(X.indptr[i]), length = static_cast<std::size_t>(X.indptr[i + 1]) - at;
-                forest_.features.append(X.indices.subspan(at, length), X.data.subspan(at, length), s.forest.entries);
+                const auto [indices, values] = X.row(i);
+                forest_.features.append(indices, values, s.forest.entries);
                 const std::span<const Entry> x = s.forest.entries;
                 InstanceForest::scatter(x, s.forest.dense.data());
                 const std::int64_t leaf = forest_.leaf(0, {x, s.forest.dense.data()}, s.forest);
@@ -493,9 +481,7 @@ private:
 
     /// Puts the row into the scratch's dense array; who asks clears it again.
     ForestRow prepare_row(const Ints& indices, const Floats& values, Scratch& s) const {
-        if (indices.size() != values.size()) throw nb::value_error("indices and values differ in length");
-        for (std::int32_t j : view(indices))
-            if (j < 0 || j >= forest_.features.n_features) throw nb::value_error("a feature number is outside the model's features");
+        check_row(indices, values, forest_.features.n_features);
         s.forest.dense.resize(static_cast<std::size_t>(forest_.features.n_columns()), 0.0f);
         s.forest.entries.clear();
         forest_.features.append(view(indices), view(values), s.forest.entries);

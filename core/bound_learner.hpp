@@ -10,6 +10,7 @@
 
 #include "arrays.hpp"
 #include "block_arrays.hpp"
+#include "checks.hpp"
 #include "online_arrays.hpp"
 #include "online_options.hpp"
 #include "online_search.hpp"
@@ -24,8 +25,7 @@ public:
     explicit BoundLearner(const LearnerOptions& o) : learner_(o.settings, o.growth, o.policy), policy_(o.policy.policy) {}
 
     void adopt(const Ints& parent, const Ints& first_child, const Ints& n_children, const Ints& label, std::int64_t n_labels) {
-        const TreeView tree{view(parent), view(first_child), view(n_children), view(label)};
-        tree.validate(n_labels);
+        const TreeView tree = tree_view(parent, first_child, n_children, label, n_labels);
         const Locked locked(*this);
         refuse_while_asking();
         if (learner_.n_examples() > 0) throw nb::value_error("a learner that has seen examples cannot take another tree");
@@ -123,8 +123,7 @@ public:
 
     auto named(const Longs& indptr, const Ints& indices, const Floats& data, const Longs& label_indptr, const Ints& labels, int n_threads) {
         const CsrView X = checked_csr(indptr, indices, data, OnlineLearner::bias_feature / 2, "X");
-        check_csr(view(label_indptr), view(labels), std::numeric_limits<std::int32_t>::max(), "labels");
-        if (label_indptr.size() != indptr.size()) throw nb::value_error("X and the named labels differ in their number of rows");
+        check_named_labels(indptr, label_indptr, labels, std::numeric_limits<std::int32_t>::max());
         std::vector<float> probability(labels.size());
         {
             const Locked locked(*this);
@@ -325,12 +324,6 @@ private:
         return node;
     }
 
-    static void check_row(const Ints& indices, const Floats& values) {
-        if (indices.size() != values.size()) throw nb::value_error("indices and values differ in length");
-        for (std::int32_t j : view(indices))
-            if (j < 0) throw nb::value_error("a feature number is negative");
-    }
-
     /// The loop of `learn`; before_each(indices, values) sees every row before it is learned.
     template <class BeforeEach>
     void learn_rows(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices,
@@ -401,9 +394,9 @@ private:
         parallel_for(n_chunks, n_threads, [&](std::size_t task, int worker) {
             OnlineSearchScratch& s = scratch[worker];
             for (std::int64_t i = static_cast<std::int64_t>(task) * chunk; i < std::min(n, static_cast<std::int64_t>(task + 1) * chunk); ++i) {
-                const auto from = static_cast<std::size_t>(X.indptr[i]), length = static_cast<std::size_t>(X.indptr[i + 1]) - from;
+                const auto [indices, values] = X.row(i);
                 s.x.clear();
-                learner_.prepare(X.indices.subspan(from, length), X.data.subspan(from, length), s.x);
+                learner_.prepare(indices, values, s.x);
                 work(search, i, s, answers[task]);
             }
         });

@@ -15,6 +15,11 @@
 
 namespace ramify {
 
+struct RowView {
+    std::span<const std::int32_t> indices;
+    std::span<const float> values;
+};
+
 struct CsrView {
     std::span<const std::int64_t> indptr;
     std::span<const std::int32_t> indices;
@@ -22,6 +27,10 @@ struct CsrView {
     std::int64_t n_columns;
 
     std::int64_t n_rows() const { return static_cast<std::int64_t>(indptr.size()) - 1; }
+    RowView row(std::int64_t i) const {
+        const auto from = static_cast<std::size_t>(indptr[i]), length = static_cast<std::size_t>(indptr[i + 1]) - from;
+        return {indices.subspan(from, length), data.subspan(from, length)};
+    }
 };
 
 struct FeatureSettings {

@@ -1,0 +1,67 @@
+/// What the bindings refuse before the core reads it: rows, labels and weights that do not fit. Each mistake has one wording.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "arrays.hpp"
+
+namespace ramify {
+
+inline void check_label_count(std::int64_t n_labels) {
+    if (n_labels < 0 || n_labels > std::numeric_limits<std::int32_t>::max()) throw nb::value_error("n_labels is out of range");
+}
+
+/// The labels of rows, for rows that X has.
+inline void check_label_rows(const Longs& x_indptr, const Longs& y_indptr, const Ints& y_indices, std::int64_t n_labels) {
+    check_csr(view(y_indptr), view(y_indices), n_labels, "Y");
+    if (x_indptr.size() != y_indptr.size()) throw nb::value_error("X and Y differ in their number of rows");
+}
+
+/// Labels whose probabilities are asked for.
+inline void check_named_labels(const Ints& labels, std::int64_t n_labels) {
+    for (std::int32_t l : view(labels))
+        if (l < 0 || l >= n_labels) throw nb::value_error(("label " + std::to_string(l) + " is outside the model's labels").c_str());
+}
+
+/// The same, each row with labels of its own.
+inline void check_named_labels(const Longs& x_indptr, const Longs& label_indptr, const Ints& labels, std::int64_t n_labels) {
+    check_csr(view(label_indptr), view(labels), n_labels, "labels");
+    if (label_indptr.size() != x_indptr.size()) throw nb::value_error("X and the named labels differ in their number of rows");
+}
+
+/// One row for a model of so many features.
+inline void check_row(const Ints& indices, const Floats& values, std::int64_t n_features) {
+    if (indices.size() != values.size()) throw nb::value_error("indices and values differ in length");
+    for (std::int32_t j : view(indices))
+        if (j < 0 || j >= n_features) throw nb::value_error("a feature number is outside the model's features");
+}
+
+/// One row for a learner, which takes any feature.
+inline void check_row(const Ints& indices, const Floats& values) {
+    if (indices.size() != values.size()) throw nb::value_error("indices and values differ in length");
+    for (std::int32_t j : view(indices))
+        if (j < 0) throw nb::value_error("a feature number is negative");
+}
+
+template <class T>
+std::span<const T> checked_positive(const Input<T>& values, std::size_t size, const char* name) {
+    if (values.size() != size) throw nb::value_error((std::string(name) + " has a wrong length").c_str());
+    for (T v : view(values))
+        if (!(v > 0) || !std::isfinite(v)) throw nb::value_error((std::string(name) + " must be finite and above 0").c_str());
+    return view(values);
+}
+
+/// Weights that need not be given: empty if they are not.
+inline std::span<const float> checked_positive(const std::optional<Floats>& values, std::size_t size, const char* name) {
+    return values ? checked_positive(*values, size, name) : std::span<const float>{};
+}
+
+}  // namespace ramify
