@@ -15,26 +15,13 @@
 #include "grow_forest.hpp"
 #include "instance_forest.hpp"
 #include "parallel.hpp"
+#include "saved_arrays.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 using namespace ramify;
 
 namespace {
-
-nb::dict to_dict(ForestStorage&& forest) {
-    nb::dict arrays;
-    arrays["tree_begin"] = to_numpy(std::move(forest.tree_begin));
-    arrays["child"] = to_numpy(std::move(forest.child));
-    arrays["mass"] = to_numpy(std::move(forest.mass));
-    arrays["weight_begin"] = to_numpy(std::move(forest.weight_begin));
-    arrays["weight_feature"] = to_numpy(std::move(forest.weight_feature));
-    arrays["weight"] = to_numpy(std::move(forest.weight));
-    arrays["label_begin"] = to_numpy(std::move(forest.label_begin));
-    arrays["label"] = to_numpy(std::move(forest.label));
-    arrays["probability"] = to_numpy(std::move(forest.probability));
-    return arrays;
-}
 
 nb::dict grow(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices, std::int64_t n_labels,
               const std::optional<Floats>& label_gain, const std::optional<Floats>& sample_weight, const FeatureSettings& features,
@@ -112,15 +99,7 @@ class BoundForest {
 public:
     BoundForest(const nb::dict& arrays, std::int64_t n_labels, const FeatureSettings& features) {
         check_label_count(n_labels);
-        forest_.tree_begin = take<std::int64_t>(arrays, "tree_begin");
-        forest_.child = take<std::int32_t>(arrays, "child");
-        forest_.mass = take<float>(arrays, "mass");
-        forest_.weight_begin = take<std::int64_t>(arrays, "weight_begin");
-        forest_.weight_feature = take<std::int32_t>(arrays, "weight_feature");
-        forest_.weight = take<float>(arrays, "weight");
-        forest_.label_begin = take<std::int64_t>(arrays, "label_begin");
-        forest_.label = take<std::int32_t>(arrays, "label");
-        forest_.probability = take<float>(arrays, "probability");
+        SavedArrays(arrays, keep_).take_all(forest_);
         forest_.features = features;
         forest_.n_labels = n_labels;
         forest_.attach();
@@ -291,16 +270,6 @@ private:
         forest_.features.append(view(indices), view(values), s.entries);
         InstanceForest::scatter(s.entries, s.dense.data());
         return {s.entries, s.dense.data()};
-    }
-
-    template <class T>
-    std::span<const T> take(const nb::dict& arrays, const char* name) {
-        if (!arrays.contains(name)) throw nb::value_error((std::string("the model has no array named ") + name).c_str());
-        Input<T> array;
-        if (!nb::try_cast(arrays[name], array, false))  // a converted copy would not outlive this call
-            throw nb::value_error((std::string("the model's array ") + name + " has a wrong type or shape").c_str());
-        keep_.append(arrays[name]);
-        return view(array);
     }
 
     InstanceForest forest_;

@@ -16,7 +16,8 @@
 #include "instance_forest.hpp"
 #include "lom_state.hpp"
 #include "parallel.hpp"
-#include "regressor_arrays.hpp"
+#include "regressor_state.hpp"
+#include "saved_arrays.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -289,38 +290,19 @@ public:
     }
 
     nb::dict state() const {
-        LomArrays<LomVector> a;
+        LomArrays<OwnedArray> arrays;
         {
             nb::gil_scoped_release release;
             const std::shared_lock lock(mutex_);
-            a = to_arrays(tree_);
+            arrays = to_arrays(tree_);
         }
-        nb::dict arrays;
-        arrays["totals"] = to_numpy(std::move(a.totals));
-        arrays["parent"] = to_numpy(std::move(a.parent));
-        arrays["left"] = to_numpy(std::move(a.left));
-        arrays["right"] = to_numpy(std::move(a.right));
-        arrays["n_recycled"] = to_numpy(std::move(a.n_recycled));
-        arrays["size"] = to_numpy(std::move(a.size));
-        arrays["score"] = to_numpy(std::move(a.score));
-        arrays["trained"] = to_numpy(std::move(a.trained));
-        arrays["reached"] = to_numpy(std::move(a.reached));
-        arrays["class_begin"] = to_numpy(std::move(a.class_begin));
-        arrays["class_label"] = to_numpy(std::move(a.class_label));
-        arrays["class_score"] = to_numpy(std::move(a.class_score));
-        arrays["class_reached"] = to_numpy(std::move(a.class_reached));
-        arrays["class_trained"] = to_numpy(std::move(a.class_trained));
-        add_to(arrays, std::move(a.regressors));
-        return arrays;
+        return to_dict(std::move(arrays));
     }
 
     void restore(const nb::dict& arrays, std::int64_t n_labels) {
-        const TakenArrays t(arrays);
-        const LomArrays<LomSpan> in{t.take<std::int64_t>("totals"),     t.take<std::int32_t>("parent"),       t.take<std::int32_t>("left"),
-                                    t.take<std::int32_t>("right"),      t.take<std::int32_t>("n_recycled"),   t.take<double>("size"),
-                                    t.take<double>("score"),            t.take<double>("trained"),            t.take<double>("reached"),
-                                    t.take<std::int64_t>("class_begin"), t.take<std::int32_t>("class_label"), t.take<double>("class_score"),
-                                    t.take<double>("class_reached"),    t.take<double>("class_trained"),      t.regressors()};
+        nb::list keep;
+        LomArrays<ArrayView> in;
+        SavedArrays(arrays, keep).take_all(in);
         const std::unique_lock lock(mutex_);
         from_arrays(in, n_labels, tree_);
     }
@@ -385,16 +367,14 @@ public:
     }
 
     nb::dict state() const {
-        RegressorArrays<LomVector> r;
-        for (const NodeRegressor& regressor : tree_.regressors()) append(regressor, r);
-        nb::dict arrays;
-        add_to(arrays, std::move(r));
-        return arrays;
+        return to_dict(to_arrays(tree_.regressors()));
     }
 
     void restore(const nb::dict& arrays) {
-        const TakenArrays taken(arrays);
-        tree_.restore(regressors_from(taken.regressors(), tree_.regressors().size()));
+        nb::list keep;
+        RegressorArrays<ArrayView> in;
+        SavedArrays(arrays, keep).take_all(in);
+        tree_.restore(regressors_from(in, tree_.regressors().size()));
     }
 
 private:

@@ -10,7 +10,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <type_traits>
 
 #include "arrays.hpp"
 #include "checks.hpp"
@@ -18,6 +17,7 @@
 #include "memory_state.hpp"
 #include "memory_tree.hpp"
 #include "parallel.hpp"
+#include "saved_arrays.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -218,22 +218,13 @@ public:
             const Locked locked(*this);
             arrays = MemoryState::to_arrays(tree_);
         }
-        nb::dict out;
-        for_each_array(arrays, [&](const char* name, auto& array) { out[name] = to_numpy(std::move(array)); });
-        return out;
+        return to_dict(std::move(arrays));
     }
 
     void restore(const nb::dict& arrays, std::int64_t n_labels) {
         MemoryState::Viewed in;
         nb::list keep;
-        for_each_array(in, [&](const char* name, auto& target) {
-            using T = std::remove_const_t<typename std::remove_cvref_t<decltype(target)>::element_type>;
-            Input<T> array;
-            if (!arrays.contains(name) || !nb::try_cast(arrays[name], array, false))
-                throw nb::value_error((std::string("the model's array ") + name + " is missing or has a wrong type or shape").c_str());
-            keep.append(arrays[name]);
-            target = view(array);
-        });
+        SavedArrays(arrays, keep).take_back_all(in);
         const Locked locked(*this);
         if (tree_.n_learned() > 0) throw nb::value_error("only a memory tree that knows nothing yet can take back a model");
         MemoryTree tree(tree_.settings());

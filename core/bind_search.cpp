@@ -14,6 +14,7 @@
 #include "block_arrays.hpp"
 #include "checks.hpp"
 #include "parallel.hpp"
+#include "saved_arrays.hpp"
 #include "tree_search.hpp"
 
 namespace nb = nanobind;
@@ -31,13 +32,14 @@ public:
         : n_labels_(n_labels) {
         model_.tree = tree_view(parent, first_child, n_children, label, n_labels);
         for (const Ints* a : {&parent, &first_child, &n_children, &label}) keep_.append(*a);
+        const SavedArrays saved(arrays, keep_);
         FrozenBlocks& b = model_.blocks;
-        b.panels = take<std::int64_t, 2>(arrays, "panels");
-        b.column_child = take<std::int32_t>(arrays, "column_child");
-        b.column_scale = take<float>(arrays, "column_scale");
-        b.index = take<std::uint32_t>(arrays, "index");
-        b.rows = take<std::uint8_t>(arrays, "rows");
-        b.table = take<float>(arrays, "table");
+        b.panels = saved.take<std::int64_t, 2>("panels");
+        b.column_child = saved.take<std::int32_t>("column_child");
+        b.column_scale = saved.take<float>("column_scale");
+        b.index = saved.take<std::uint32_t>("index");
+        b.rows = saved.take<std::uint8_t>("rows");
+        b.table = saved.take<float>("table");
         model_.features = features;
         if (link.shape(0) > 0) {
             if (link.shape(1) < 2 || !(link_step > 0) || !std::isfinite(link_step) || !std::isfinite(link_low))
@@ -237,16 +239,6 @@ private:
         }
         for (const SearchScratch& s : scratch) out.n_products += s.n_inner_products;
         return out;
-    }
-
-    template <class T, int Dimensions = 1>
-    std::span<const T> take(const nb::dict& arrays, const char* name) {
-        if (!arrays.contains(name)) throw nb::value_error((std::string("the model has no array named ") + name).c_str());
-        nb::ndarray<const T, nb::ndim<Dimensions>, nb::c_contig, nb::device::cpu> array;
-        if (!nb::try_cast(arrays[name], array, false))  // a converted copy would not outlive this call
-            throw nb::value_error((std::string("the model's array ") + name + " has a wrong type or shape").c_str());
-        keep_.append(arrays[name]);
-        return {array.data(), array.size()};
     }
 
     void append(const CsrView& X, std::int64_t i, std::vector<Entry>& rows) const {

@@ -12,6 +12,7 @@
 #include "block_arrays.hpp"
 #include "checks.hpp"
 #include "parallel.hpp"
+#include "saved_arrays.hpp"
 #include "train_softmax.hpp"
 #include "tree_softmax.hpp"
 
@@ -88,9 +89,10 @@ public:
         for (const Ints* a : {&parent, &first_child, &n_children, &label}) keep_.append(*a);
         model_.leaf_of = model_.tree().leaf_of();
         model_.features = features;
-        model_.columns = EmbeddingColumns(take<std::int32_t>(arrays, "column"), features.n_features);
-        model_.embedding = table(arrays, "embedding", dim);
-        model_.output = table(arrays, "output", dim);
+        const SavedArrays saved(arrays, keep_);
+        model_.columns = EmbeddingColumns(saved.take<std::int32_t>("column"), features.n_features);
+        model_.embedding = table(saved, "embedding", dim);
+        model_.output = table(saved, "output", dim);
         model_.validate();
     }
 
@@ -264,26 +266,16 @@ private:
         }
     }
 
-    EmbeddingTable table(const nb::dict& arrays, const std::string& name, std::int64_t dim) {
+    static EmbeddingTable table(const SavedArrays& saved, const std::string& name, std::int64_t dim) {
         EmbeddingTable result;
         result.stride = embedding_stride(dim);
-        if (arrays.contains((name + "_scale").c_str())) {
-            result.bytes = take<std::int8_t>(arrays, name);
-            result.scale = take<float>(arrays, name + "_scale");
+        if (saved.has(name + "_scale")) {
+            result.bytes = saved.take<std::int8_t>(name);
+            result.scale = saved.take<float>(name + "_scale");
         } else {
-            result.floats = take<float>(arrays, name);
+            result.floats = saved.take<float>(name);
         }
         return result;
-    }
-
-    template <class T>
-    std::span<const T> take(const nb::dict& arrays, const std::string& name) {
-        if (!arrays.contains(name.c_str())) throw nb::value_error(("the model has no array named " + name).c_str());
-        Input<T> array;
-        if (!nb::try_cast(arrays[name.c_str()], array, false))  // a converted copy would not outlive this call
-            throw nb::value_error(("the model's array " + name + " has a wrong type or shape").c_str());
-        keep_.append(arrays[name.c_str()]);
-        return view(array);
     }
 
     TreeSoftmax model_;

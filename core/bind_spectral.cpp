@@ -15,6 +15,7 @@
 #include "checks.hpp"
 #include "instance_forest.hpp"
 #include "parallel.hpp"
+#include "saved_arrays.hpp"
 #include "spectral_base.hpp"
 #include "spectral_grow.hpp"
 #include "spectral_train.hpp"
@@ -58,21 +59,7 @@ nb::dict grow(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data
         CandidateTreeGrower grower(rows, view(y_indptr), view(y_indices), n_labels, weight, view(head), features.n_features, settings, seed, n_threads);
         tree = grower.grow(progress);
     }
-    nb::dict arrays;
-    arrays["child"] = to_numpy(std::move(tree.child));
-    arrays["depth"] = to_numpy(std::move(tree.depth));
-    arrays["mass"] = to_numpy(std::move(tree.mass));
-    arrays["label_mass"] = to_numpy(std::move(tree.label_mass));
-    arrays["covered"] = to_numpy(std::move(tree.covered));
-    arrays["sigma"] = to_numpy(std::move(tree.sigma));
-    arrays["weight_begin"] = to_numpy(std::move(tree.weight_begin));
-    arrays["weight_feature"] = to_numpy(std::move(tree.weight_feature));
-    arrays["weight"] = to_numpy(std::move(tree.weight));
-    arrays["count_begin"] = to_numpy(std::move(tree.count_begin));
-    arrays["count_label"] = to_numpy(std::move(tree.count_label));
-    arrays["count"] = to_numpy(std::move(tree.count));
-    arrays["head_count"] = to_numpy(std::move(tree.head_count));
-    return arrays;
+    return to_dict(std::move(tree));
 }
 
 /// All rows as the problem of one node.
@@ -152,16 +139,6 @@ double median_of(const Doubles& values, const Doubles& importance) {
     return weighted_median(view(values), view(importance));
 }
 
-template <class T>
-std::span<const T> take(const nb::dict& arrays, const char* name, nb::list& keep) {
-    if (!arrays.contains(name)) throw nb::value_error((std::string("the model has no array named ") + name).c_str());
-    Input<T> array;
-    if (!nb::try_cast(arrays[name], array, false))  // a converted copy would not outlive this call
-        throw nb::value_error((std::string("the model's array ") + name + " has a wrong type or shape").c_str());
-    keep.append(arrays[name]);
-    return view(array);
-}
-
 std::span<float> take_own(const nb::dict& arrays, const char* name) {
     InOut<float> array;
     if (!arrays.contains(name) || !nb::try_cast(arrays[name], array, false))
@@ -184,16 +161,9 @@ public:
         : is_multiclass_(is_multiclass) {
         check_label_count(n_labels);
         if (features.bias != 1.0f) throw nb::value_error("a candidate tree keeps its medians in a bias feature of 1");
-        forest_.tree_begin = take<std::int64_t>(tree, "tree_begin", keep_);
-        forest_.child = take<std::int32_t>(tree, "child", keep_);
-        forest_.mass = take<float>(tree, "mass", keep_);
-        forest_.weight_begin = take<std::int64_t>(tree, "weight_begin", keep_);
-        forest_.weight_feature = take<std::int32_t>(tree, "weight_feature", keep_);
-        forest_.weight = take<float>(tree, "weight", keep_);
-        forest_.label_begin = take<std::int64_t>(tree, "label_begin", keep_);
-        forest_.label = take<std::int32_t>(tree, "label", keep_);
-        forest_.probability = take<float>(tree, "probability", keep_);
-        sigma_ = take<float>(tree, "sigma", keep_);
+        const SavedArrays saved_tree(tree, keep_);
+        saved_tree.take_all(forest_);
+        sigma_ = saved_tree.take<float>("sigma");
         forest_.features = features;
         forest_.n_labels = n_labels;
         forest_.attach();
@@ -202,10 +172,11 @@ public:
         for (float s : sigma_)
             if (!(s >= 0) || !std::isfinite(s)) throw nb::value_error("model arrays do not fit together: sigma");
         base_ = shape<const float>(weights, rank, has_slot_weights);
-        base_.input = take<float>(base, "input", keep_);
-        base_.output = take<float>(base, "output", keep_);
-        base_.label_bias = take<float>(base, "label_bias", keep_);
-        base_.slot_bias = take<float>(base, "slot_bias", keep_);
+        const SavedArrays saved_base(base, keep_);
+        base_.input = saved_base.take<float>("input");
+        base_.output = saved_base.take<float>("output");
+        base_.label_bias = saved_base.take<float>("label_bias");
+        base_.slot_bias = saved_base.take<float>("slot_bias");
         base_.check();
     }
 

@@ -11,11 +11,11 @@
 #include "arrays.hpp"
 #include "block_arrays.hpp"
 #include "checks.hpp"
-#include "online_arrays.hpp"
 #include "online_options.hpp"
 #include "online_search.hpp"
 #include "online_state.hpp"
 #include "parallel.hpp"
+#include "saved_arrays.hpp"
 
 namespace ramify {
 
@@ -212,9 +212,11 @@ public:
     }
 
     void restore(const nb::dict& arrays, std::int64_t n_labels) {
-        const auto held = nb::borrow<nb::dict>(arrays.attr("copy")());  // others may change theirs meanwhile
-        const OnlineArrays<ArrayView> in = online_arrays(held);
-        const std::span<const std::uint64_t> counts = array_of<std::uint64_t>(held, "counts");
+        nb::list keep;
+        const SavedArrays saved(arrays, keep);
+        OnlineArrays<ArrayView> in;
+        saved.take_back_all(in);
+        const std::span<const std::uint64_t> counts = saved.take_back<std::uint64_t>("counts");
         if (counts.size() != 4) throw nb::value_error("the model's array counts has a wrong size");
         const Locked locked(*this);
         refuse_while_asking();

@@ -10,11 +10,10 @@
 #include <cmath>
 #include <cstdint>
 #include <span>
-#include <stdexcept>
-#include <string>
 #include <utility>
 #include <vector>
 
+#include "flat_arrays.hpp"
 #include "hashing.hpp"
 #include "kernels.hpp"
 #include "label_tree.hpp"
@@ -46,11 +45,6 @@ struct BlockArrays {
     Array<std::uint8_t> rows;
     Array<float> table;  ///< of hashed panels, 2^hash_bits
 };
-template <class T>
-using OwnedArray = std::vector<T>;
-template <class T>
-using ArrayView = std::span<const T>;
-
 using BlockStorage = BlockArrays<OwnedArray>;
 
 /// A panel before it joins the flat arrays.
@@ -126,8 +120,8 @@ struct FrozenBlocks : BlockArrays<ArrayView> {
     std::size_t n_panels() const { return panels.size() / panel_fields; }
 
     void attach(const TreeView& tree) {
-        if (panels.size() % panel_fields != 0) fail("panels");
-        if (column_child.size() != column_scale.size()) fail("column_scale");
+        if (panels.size() % panel_fields != 0) refuse_arrays("panels");
+        if (column_child.size() != column_scale.size()) refuse_arrays("column_scale");
         panel_begin.assign(tree.n_nodes() + 2, 0);
         std::int64_t last_node = 0;
         std::vector<bool> has_column(tree.n_nodes());  // a child met twice would be searched twice, and its children four times
@@ -135,7 +129,7 @@ struct FrozenBlocks : BlockArrays<ArrayView> {
             check_panel(i, tree, last_node);
             for (std::int32_t child : column_child.subspan(panel(i).first_column, panel(i).n_columns)) {
                 const std::size_t at = panel(i).node == tree.n_nodes() ? 0 : tree.first_child[panel(i).node] + child;
-                if (has_column[at]) fail("column_child");
+                if (has_column[at]) refuse_arrays("column_child");
                 has_column[at] = true;
             }
             last_node = panel(i).node;
@@ -197,37 +191,33 @@ private:
         return n;
     }
 
-    [[noreturn]] static void fail(const std::string& what) {
-        throw std::invalid_argument("model arrays do not fit together: " + what);
-    }
-
     void check_panel(std::size_t i, const TreeView& tree, std::int64_t last_node) const {
         const PanelRecord& p = panel(i);
         auto inside = [](std::int64_t first, std::int64_t n, std::size_t size) {
             return first >= 0 && n >= 0 && first <= static_cast<std::int64_t>(size) && n <= static_cast<std::int64_t>(size) - first;
         };
         const bool is_root_gate = p.node == tree.n_nodes();
-        if (p.node < last_node || p.node > tree.n_nodes() || (!is_root_gate && tree.is_leaf(static_cast<int>(p.node)))) fail("panel node");
+        if (p.node < last_node || p.node > tree.n_nodes() || (!is_root_gate && tree.is_leaf(static_cast<int>(p.node)))) refuse_arrays("panel node");
         const std::int64_t n_children = is_root_gate ? 1 : tree.n_children[p.node];
-        if (p.n_columns < (is_root_gate ? 0 : 1) || p.n_columns > max_panel_columns || !inside(p.first_column, p.n_columns, column_child.size())) fail("panel columns");
+        if (p.n_columns < (is_root_gate ? 0 : 1) || p.n_columns > max_panel_columns || !inside(p.first_column, p.n_columns, column_child.size())) refuse_arrays("panel columns");
         for (std::int64_t c = 0; c < p.n_columns; ++c) {
             const std::int32_t child = column_child[p.first_column + c];
-            if (child < 0 || child >= n_children) fail("column_child");
-            if (!std::isfinite(column_scale[p.first_column + c])) fail("column_scale");
+            if (child < 0 || child >= n_children) refuse_arrays("column_child");
+            if (!std::isfinite(column_scale[p.first_column + c])) refuse_arrays("column_scale");
         }
         if (p.bucket_bits == hashed_index) {
-            if (table.size() < max_tile_columns || table.size() > std::uint64_t{1} << 32 || p.row_begin < 0 || p.row_begin >= 1 << 20) fail("table");
+            if (table.size() < max_tile_columns || table.size() > std::uint64_t{1} << 32 || p.row_begin < 0 || p.row_begin >= 1 << 20) refuse_arrays("table");
             return;
         }
-        if (p.n_rows < 0 || p.n_rows > n_features || p.n_bytes >= wide_chunk || !inside(p.row_begin, p.n_bytes, rows.size())) fail("panel rows");
+        if (p.n_rows < 0 || p.n_rows > n_features || p.n_bytes >= wide_chunk || !inside(p.row_begin, p.n_bytes, rows.size())) refuse_arrays("panel rows");
         const bool is_sound = p.bucket_bits == bitmap_index ? are_words_sound(p) : are_buckets_sound(p);
-        if (!is_sound) fail("rows");
+        if (!is_sound) refuse_arrays("rows");
     }
 
     /// Chunks follow each other without gaps, so that one walk over the bytes has seen all that a search can reach.
     bool are_words_sound(const PanelRecord& p) const {
         const std::int64_t n_words = (n_features + features_per_word - 1) / features_per_word;
-        if (p.index_begin < 0 || p.index_begin > std::ssize(index) || 3 * n_words > std::ssize(index) - p.index_begin) fail("index");
+        if (p.index_begin < 0 || p.index_begin > std::ssize(index) || 3 * n_words > std::ssize(index) - p.index_begin) refuse_arrays("index");
         const std::uint8_t* bytes = rows.data() + p.row_begin;
         std::int64_t at = 0, n_rows = 0;
         for (std::int64_t w = 0; w < n_words; ++w) {
@@ -243,9 +233,9 @@ private:
     }
 
     bool are_buckets_sound(const PanelRecord& p) const {
-        if (p.bucket_bits < 0 || p.bucket_bits > 30) fail("panel index");
+        if (p.bucket_bits < 0 || p.bucket_bits > 30) refuse_arrays("panel index");
         const std::int64_t n_buckets = std::int64_t{1} << p.bucket_bits;
-        if (p.index_begin < 0 || p.index_begin > std::ssize(index) || n_buckets + 1 > std::ssize(index) - p.index_begin) fail("index");
+        if (p.index_begin < 0 || p.index_begin > std::ssize(index) || n_buckets + 1 > std::ssize(index) - p.index_begin) refuse_arrays("index");
         const std::uint32_t* begin = index.data() + p.index_begin;
         const std::uint8_t* bytes = rows.data() + p.row_begin;
         const int n_key_bytes = key_bytes(n_features, p.bucket_bits);

@@ -8,11 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <stdexcept>
-#include <string>
 #include <utility>
 #include <vector>
 
+#include "flat_arrays.hpp"
 #include "kernels.hpp"
 #include "sparse_rows.hpp"
 
@@ -32,11 +31,20 @@ struct ForestArrays {
     Array<std::int32_t> label;          ///< rising within a leaf
     Array<float> probability;
 };
-template <class T>
-using ForestVector = std::vector<T>;
-template <class T>
-using ForestView = std::span<const T>;
-using ForestStorage = ForestArrays<ForestVector>;
+using ForestStorage = ForestArrays<OwnedArray>;
+
+template <template <class> class Array, class Work>
+void for_each_array(ForestArrays<Array>& a, Work&& work) {
+    work("tree_begin", a.tree_begin);
+    work("child", a.child);
+    work("mass", a.mass);
+    work("weight_begin", a.weight_begin);
+    work("weight_feature", a.weight_feature);
+    work("weight", a.weight);
+    work("label_begin", a.label_begin);
+    work("label", a.label);
+    work("probability", a.probability);
+}
 
 struct LabelProbability {
     std::int32_t label;
@@ -83,7 +91,7 @@ struct ForestScratch {
 };
 
 /// Read-only view of the arrays, checked once so that no damaged file can lead outside them.
-struct InstanceForest : ForestArrays<ForestView> {
+struct InstanceForest : ForestArrays<ArrayView> {
     FeatureSettings features;
     std::int64_t n_labels = 0;
 
@@ -91,22 +99,22 @@ struct InstanceForest : ForestArrays<ForestView> {
     std::int64_t n_nodes() const { return static_cast<std::int64_t>(child.size()); }
 
     void attach() {
-        if (tree_begin.size() < 2 || tree_begin.front() != 0 || tree_begin.back() != n_nodes()) fail("tree_begin");
+        if (tree_begin.size() < 2 || tree_begin.front() != 0 || tree_begin.back() != n_nodes()) refuse_arrays("tree_begin");
         for (std::size_t t = 1; t < tree_begin.size(); ++t)
-            if (tree_begin[t] <= tree_begin[t - 1]) fail("tree_begin");
-        if (mass.size() != child.size()) fail("mass");
+            if (tree_begin[t] <= tree_begin[t - 1]) refuse_arrays("tree_begin");
+        if (mass.size() != child.size()) refuse_arrays("mass");
         for (float m : mass)
-            if (!(m > 0) || !std::isfinite(m)) fail("mass");
-        check_begin(weight_begin, weight.size(), "weight_begin");
-        check_begin(label_begin, label.size(), "label_begin");
-        if (weight_feature.size() != weight.size()) fail("weight_feature");
-        if (probability.size() != label.size()) fail("probability");
+            if (!(m > 0) || !std::isfinite(m)) refuse_arrays("mass");
+        check_begin(weight_begin, child.size(), weight.size(), "weight_begin");
+        check_begin(label_begin, child.size(), label.size(), "label_begin");
+        if (weight_feature.size() != weight.size()) refuse_arrays("weight_feature");
+        if (probability.size() != label.size()) refuse_arrays("probability");
         for (std::int64_t t = 0; t < n_trees(); ++t)
             for (std::int64_t v = tree_begin[t]; v < tree_begin[t + 1]; ++v) check_node(v, tree_begin[t + 1]);
         for (float w : weight)
-            if (!std::isfinite(w)) fail("weight");
+            if (!std::isfinite(w)) refuse_arrays("weight");
         for (float p : probability)
-            if (!(p > 0 && p <= 1)) fail("probability");
+            if (!(p > 0 && p <= 1)) refuse_arrays("probability");
         index_wide_nodes();
     }
 
@@ -208,16 +216,6 @@ private:
     std::vector<std::int32_t> index_of_;  // per node, -1 if it has no bitmap
     std::vector<BitmapWord> bitmap_;
 
-    [[noreturn]] static void fail(const std::string& what) {
-        throw std::invalid_argument("model arrays do not fit together: " + what);
-    }
-
-    void check_begin(std::span<const std::int64_t> begin, std::size_t size, const char* name) const {
-        if (begin.size() != child.size() + 1 || begin.front() != 0 || begin.back() != static_cast<std::int64_t>(size)) fail(name);
-        for (std::size_t v = 1; v < begin.size(); ++v)
-            if (begin[v] < begin[v - 1]) fail(name);
-    }
-
     static bool rises_within(std::span<const std::int32_t> values, std::int64_t n) {
         std::int64_t last = -1;
         for (std::int32_t value : values) {
@@ -228,12 +226,12 @@ private:
     }
 
     void check_node(std::int64_t v, std::int64_t end) const {
-        if (child[v] < 0 ? child[v] != -1 : (child[v] <= v || child[v] >= end - 1)) fail("child");
+        if (child[v] < 0 ? child[v] != -1 : (child[v] <= v || child[v] >= end - 1)) refuse_arrays("child");
         const auto n_weights = static_cast<std::size_t>(weight_begin[v + 1] - weight_begin[v]);
         const auto n_here = static_cast<std::size_t>(label_begin[v + 1] - label_begin[v]);
-        if (child[v] < 0 ? n_weights > 0 : n_here > 0) fail("a leaf with weights, or an inner node with labels");
-        if (!rises_within(weight_feature.subspan(weight_begin[v], n_weights), features.n_columns())) fail("weight_feature");
-        if (!rises_within(label.subspan(label_begin[v], n_here), n_labels)) fail("label");
+        if (child[v] < 0 ? n_weights > 0 : n_here > 0) refuse_arrays("a leaf with weights, or an inner node with labels");
+        if (!rises_within(weight_feature.subspan(weight_begin[v], n_weights), features.n_columns())) refuse_arrays("weight_feature");
+        if (!rises_within(label.subspan(label_begin[v], n_here), n_labels)) refuse_arrays("label");
     }
 };
 

@@ -11,14 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "flat_arrays.hpp"
 #include "memory_tree.hpp"
 
 namespace ramify {
-
-template <class T>
-using OwnedArray = std::vector<T>;
-template <class T>
-using ViewedArray = std::span<const T>;
 
 /// Weights of some linear classifiers, one after the other, each in order of feature.
 template <template <class> class Array>
@@ -49,9 +45,8 @@ struct MemoryArrays {
     Array<std::uint64_t> counts;  ///< learned, drawn, forgotten
 };
 
-/// work(name, array) for each array of a memory tree.
-template <class Arrays, class Work>
-void for_each_array(Arrays& a, Work&& work) {
+template <template <class> class Array, class Work>
+void for_each_array(MemoryArrays<Array>& a, Work&& work) {
     work("feature", a.feature);
     work("scorer_weight", a.scorer_weight);
     work("scorer_sum", a.scorer_sum);
@@ -83,7 +78,7 @@ void for_each_array(Arrays& a, Work&& work) {
 
 struct MemoryState {
     using Owned = MemoryArrays<OwnedArray>;
-    using Viewed = MemoryArrays<ViewedArray>;
+    using Viewed = MemoryArrays<ArrayView>;
 
     /// Node slots breadth first.
     static std::vector<std::int32_t> breadth_first(const MemoryTree& tree) {
@@ -177,7 +172,7 @@ private:
         out.begin.push_back(std::ssize(out.feature));
     }
 
-    static void check_classifiers(const ClassifierArrays<ViewedArray>& in, std::size_t n_classifiers, std::size_t n_features) {
+    static void check_classifiers(const ClassifierArrays<ArrayView>& in, std::size_t n_classifiers, std::size_t n_features) {
         need_begin(in.begin, n_classifiers, in.feature.size());
         need(in.bias.size() == 2 * n_classifiers && in.weight.size() == in.feature.size() && in.sum.size() == in.feature.size(), "classifiers differ in size");
         need_finite(in.weight);
@@ -188,7 +183,7 @@ private:
                 need(in.feature[k] < n_features && (k == in.begin[i] || in.feature[k - 1] < in.feature[k]), "features of a classifier are out of order");
         }
     }
-    static void restore_classifier(const ClassifierArrays<ViewedArray>& in, std::size_t i, SparseLogistic& out) {
+    static void restore_classifier(const ClassifierArrays<ArrayView>& in, std::size_t i, SparseLogistic& out) {
         std::vector<SparseLogistic::Cell> cells;
         for (std::int64_t k = in.begin[i]; k < in.begin[i + 1]; ++k) cells.push_back({in.feature[k], in.weight[k], in.sum[k]});
         out.restore(cells, in.bias[2 * i], in.bias[2 * i + 1]);

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "flat_arrays.hpp"
 #include "frozen_blocks.hpp"
 #include "online_learner.hpp"
 
@@ -27,6 +28,21 @@ struct OnlineArrays {
     Array<float> weight, sum;  ///< sum is empty where the learner keeps none
 };
 using OnlineArrayStorage = OnlineArrays<OwnedArray>;
+
+template <template <class> class Array, class Work>
+void for_each_array(OnlineArrays<Array>& a, Work&& work) {
+    work("parent", a.parent);
+    work("label", a.label);
+    work("block_node", a.block_node);
+    work("block_columns", a.block_columns);
+    work("block_rows", a.block_rows);
+    work("block_updates", a.block_updates);
+    work("block_scale", a.block_scale);
+    work("column_child", a.column_child);
+    work("feature", a.feature);
+    work("weight", a.weight);
+    work("sum", a.sum);
+}
 
 /// The tree with nodes numbered breadth first, as LabelTree numbers them.
 struct CanonicalTree {

@@ -52,6 +52,23 @@ struct CandidateTreeStorage {
     std::vector<float> head_count;             ///< per node, n_head each
 };
 
+template <class Work>
+void for_each_array(CandidateTreeStorage& a, Work&& work) {
+    work("child", a.child);
+    work("depth", a.depth);
+    work("mass", a.mass);
+    work("label_mass", a.label_mass);
+    work("covered", a.covered);
+    work("sigma", a.sigma);
+    work("weight_begin", a.weight_begin);
+    work("weight_feature", a.weight_feature);
+    work("weight", a.weight);
+    work("count_begin", a.count_begin);
+    work("count_label", a.count_label);
+    work("count", a.count);
+    work("head_count", a.head_count);
+}
+
 inline double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 
 /// How much of a row goes left and right at a node of this score.
