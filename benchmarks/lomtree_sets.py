@@ -24,6 +24,9 @@ class Rows:
     def take(self, chosen: np.ndarray) -> Rows:
         return Rows(self.X[chosen], self.y[chosen])
 
+    def shuffled(self, order: int) -> Rows:
+        return self.take(np.random.default_rng(order).permutation(len(self.y)))
+
 
 @dataclass(frozen=True)
 class ClassSet:

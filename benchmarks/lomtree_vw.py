@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import sys
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from measure import Stopwatch
 
 def main() -> None:
     job = json.loads(sys.argv[1])
+    limit = int(job["most_seconds"])
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
     from vowpalwabbit import Workspace
 
     folder = Path(job["folder"])
