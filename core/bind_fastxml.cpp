@@ -12,6 +12,7 @@
 
 #include "arrays.hpp"
 #include "checks.hpp"
+#include "csr_answers.hpp"
 #include "grow_forest.hpp"
 #include "instance_forest.hpp"
 #include "parallel.hpp"
@@ -115,36 +116,20 @@ public:
             query.label_threshold = view(*label_threshold);
             if (query.label_threshold.size() != static_cast<std::size_t>(forest_.n_labels)) throw nb::value_error("label_threshold needs a value for each label");
         }
-        const std::int64_t n = X.n_rows();
-        std::vector<std::int64_t> out_indptr(n + 1, 0);
-        std::vector<std::int32_t> out_label;
-        std::vector<float> out_probability;
+        CsrAnswers<LabelProbability> answers(X.n_rows(), chunk);
         std::int64_t n_products = 0;
         {
             nb::gil_scoped_release release;
             query.prepare(forest_.n_labels);
-            std::vector<std::vector<LabelProbability>> answers(n_chunks(n));
             n_products = for_every_row(X, n_threads, [&](std::int64_t i, std::span<const std::int32_t> leaves, ForestScratch& s) {
                 forest_.average(leaves, s);
                 forest_.choose(query, s);
                 forest_.forget(s);
-                std::ranges::sort(s.found, {}, &LabelProbability::label);
-                auto& answer = answers[i / chunk];
-                answer.insert(answer.end(), s.found.begin(), s.found.end());
-                out_indptr[i + 1] = static_cast<std::int64_t>(s.found.size());
+                answers.add(i, s.found);
             });
-            for (std::int64_t i = 0; i < n; ++i) out_indptr[i + 1] += out_indptr[i];
-            out_label.reserve(out_indptr.back());
-            out_probability.reserve(out_indptr.back());
-            for (auto& answer : answers) {
-                for (const LabelProbability& found : answer) {
-                    out_label.push_back(found.label);
-                    out_probability.push_back(found.probability);
-                }
-                std::vector<LabelProbability>().swap(answer);
-            }
+            answers.join();
         }
-        return nb::make_tuple(to_numpy(std::move(out_indptr)), to_numpy(std::move(out_label)), to_numpy(std::move(out_probability)), n_products);
+        return std::move(answers).to_tuple(n_products);
     }
 
     /// Probabilities of these labels for each row: n x len(labels).
@@ -192,13 +177,7 @@ public:
         forest_.average(leaves, s);
         forest_.choose(query, s);
         forest_.forget(s);
-        std::vector<std::int32_t> labels;
-        std::vector<float> probabilities;
-        for (const LabelProbability& found : s.found) {
-            labels.push_back(found.label);
-            probabilities.push_back(found.probability);
-        }
-        return nb::make_tuple(to_numpy(std::move(labels)), to_numpy(std::move(probabilities)));
+        return row_answer(s.found);
     }
 
     /// A row's way through a tree: nodes from the root to the leaf, and for each but the last what each feature added to the score.
@@ -227,17 +206,14 @@ public:
 private:
     static constexpr std::int64_t chunk = 1024;  ///< rows that a thread takes at once
 
-    static std::size_t n_chunks(std::int64_t n) { return static_cast<std::size_t>((n + chunk - 1) / chunk); }
-
     /// Calls work(row, its leaves, scratch) for every row. The rows of a chunk go through one tree after the other, so that a tree
     /// stays in the cache meanwhile. The number of inner products.
     template <class Work>
     std::int64_t for_every_row(const CsrView& X, int n_threads, Work&& work) const {
-        const std::int64_t n = X.n_rows(), n_trees = forest_.n_trees();
-        std::vector<ForestScratch> scratch(usable_threads(n_threads, n_chunks(n)));
-        parallel_for(n_chunks(n), n_threads, [&](std::size_t task, int worker) {
+        const std::int64_t n_trees = forest_.n_trees();
+        std::vector<ForestScratch> scratch(usable_threads(n_threads, n_chunks(X.n_rows(), chunk)));
+        parallel_chunks(X.n_rows(), chunk, n_threads, [&](std::int64_t first, std::int64_t last, int worker) {
             ForestScratch& s = scratch[worker];
-            const std::int64_t first = static_cast<std::int64_t>(task) * chunk, last = std::min(n, first + chunk);
             const auto n_rows = static_cast<std::size_t>(last - first);
             forest_.resize(s);
             s.entries.clear();

@@ -12,6 +12,7 @@
 
 #include "arrays.hpp"
 #include "checks.hpp"
+#include "csr_answers.hpp"
 #include "filter_tree.hpp"
 #include "instance_forest.hpp"
 #include "lom_state.hpp"
@@ -85,12 +86,9 @@ struct LabelledRows {
 /// Calls work(row number, prepared row) for all rows, on several threads.
 template <class Work>
 void for_every_row(const CsrView& X, const RegressorSettings& settings, int n_threads, Work&& work) {
-    const std::int64_t n = X.n_rows();
-    const auto n_chunks = static_cast<std::size_t>((n + chunk - 1) / chunk);
-    parallel_for(n_chunks, n_threads, [&](std::size_t task, int) {
+    parallel_chunks(X.n_rows(), chunk, n_threads, [&](std::int64_t first, std::int64_t last, int) {
         RegressorRow row;
-        const std::int64_t first = static_cast<std::int64_t>(task) * chunk;
-        for (std::int64_t i = first; i < std::min(n, first + chunk); ++i) {
+        for (std::int64_t i = first; i < last; ++i) {
             LabelledRows::prepare(X, i, settings, row);
             work(i, row);
         }
@@ -155,8 +153,7 @@ public:
     /// Progressive validation: answers each row (classes, best first) by what was learned before it, then learns it.
     nb::tuple test_then_learn(const Longs& indptr, const Ints& indices, const Floats& data, const Ints& labels, std::int64_t top_k) {
         const LabelledRows rows(indptr, indices, data, labels, std::numeric_limits<std::int32_t>::max(), {}, {});
-        std::vector<std::int64_t> out_indptr{0};
-        std::vector<std::int32_t> out_label;
+        RankedAnswers answers;
         {
             nb::gil_scoped_release release;
             const std::unique_lock lock(mutex_);
@@ -165,12 +162,11 @@ public:
             std::vector<LabelProbability> found;
             rows.for_each(settings(), nullptr, [&](const RegressorRow& row, std::int32_t label, float weight) {
                 choose(tree_.answer(tree_.leaf(row)), query, 0, found);
-                for (const LabelProbability& f : found) out_label.push_back(f.label);
-                out_indptr.push_back(std::ssize(out_label));
+                answers.add(found);
                 tree_.learn(row, label, weight);
             });
         }
-        return nb::make_tuple(to_numpy(std::move(out_indptr)), to_numpy(std::move(out_label)));
+        return std::move(answers).to_tuple();
     }
 
     nb::tuple predict(const Longs& indptr, const Ints& indices, const Floats& data, std::int64_t n_labels, std::optional<std::int64_t> top_k, float threshold,
@@ -181,34 +177,20 @@ public:
             query.label_threshold = view(*label_threshold);
             if (query.label_threshold.size() != static_cast<std::size_t>(n_labels)) throw nb::value_error("label_threshold needs a value for each label");
         }
-        const std::int64_t n = X.n_rows();
-        std::vector<std::int64_t> out_indptr(n + 1, 0);
-        std::vector<std::int32_t> out_label;
-        std::vector<float> out_probability;
+        CsrAnswers<LabelProbability> answers(X.n_rows(), chunk);
         {
             nb::gil_scoped_release release;
             const std::shared_lock lock(mutex_);
             refuse_fewer_labels(n_labels);
             query.prepare(n_labels);
-            std::vector<std::vector<LabelProbability>> answers(static_cast<std::size_t>((n + chunk - 1) / chunk));
             for_every_row(X, settings(), n_threads, [&](std::int64_t i, const RegressorRow& row) {
                 thread_local std::vector<LabelProbability> found;
                 choose(tree_.answer(tree_.leaf(row)), query, n_labels, found);
-                std::ranges::sort(found, {}, &LabelProbability::label);
-                auto& answer = answers[static_cast<std::size_t>(i / chunk)];
-                answer.insert(answer.end(), found.begin(), found.end());
-                out_indptr[i + 1] = std::ssize(found);
+                answers.add(i, found);
             });
-            for (std::int64_t i = 0; i < n; ++i) out_indptr[i + 1] += out_indptr[i];
-            out_label.reserve(out_indptr.back());
-            out_probability.reserve(out_indptr.back());
-            for (const auto& answer : answers)
-                for (const LabelProbability& found : answer) {
-                    out_label.push_back(found.label);
-                    out_probability.push_back(found.probability);
-                }
+            answers.join();
         }
-        return nb::make_tuple(to_numpy(std::move(out_indptr)), to_numpy(std::move(out_label)), to_numpy(std::move(out_probability)));
+        return std::move(answers).to_tuple();
     }
 
     /// One row, answered best first, with as little ado as possible.
@@ -223,13 +205,7 @@ public:
             query.prepare(n_labels);
             choose(tree_.answer(tree_.leaf(row)), query, n_labels, found);
         }
-        std::vector<std::int32_t> labels;
-        std::vector<float> probabilities;
-        for (const LabelProbability& f : found) {
-            labels.push_back(f.label);
-            probabilities.push_back(f.probability);
-        }
-        return nb::make_tuple(to_numpy(std::move(labels)), to_numpy(std::move(probabilities)));
+        return row_answer(found);
     }
 
     /// Probabilities of these labels for each row: n x len(labels).

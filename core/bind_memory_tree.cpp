@@ -13,6 +13,7 @@
 
 #include "arrays.hpp"
 #include "checks.hpp"
+#include "csr_answers.hpp"
 #include "memory_answers.hpp"
 #include "memory_state.hpp"
 #include "memory_tree.hpp"
@@ -50,17 +51,15 @@ public:
 
     /// Progressive validation: answers each row (labels, best first) by what was learned before it, then learns it.
     nb::tuple test_then_learn(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices, std::int64_t top_k) {
-        std::vector<std::int64_t> out_indptr{0};
-        std::vector<std::int32_t> out_label;
+        RankedAnswers answers;
         std::vector<FoundLabel> found;
         AnswerSettings wanted;
         wanted.top_k = std::max<std::int64_t>(top_k, 0);
         learn_rows(x_indptr, x_indices, x_data, y_indptr, y_indices, {}, {}, nullptr, [&](const MemoryScratch& s) {
             best_labels(s.candidates, wanted, found);
-            for (const FoundLabel& f : found) out_label.push_back(f.label);
-            out_indptr.push_back(std::ssize(out_label));
+            answers.add(found);
         });
-        return nb::make_tuple(to_numpy(std::move(out_indptr)), to_numpy(std::move(out_label)));
+        return std::move(answers).to_tuple();
     }
 
     /// Another pass over what is stored, slot by slot in this order.
@@ -87,46 +86,30 @@ public:
             if (std::ssize(view(*label_threshold)) != n_labels) throw nb::value_error("there must be a threshold for each label");
             wanted.label_threshold = view(*label_threshold);
         }
-        std::vector<std::int64_t> out_indptr(X.n_rows() + 1, 0);
-        std::vector<std::int32_t> out_label;
-        std::vector<float> out_probability;
+        CsrAnswers<FoundLabel> answers(X.n_rows(), chunk);
         std::int64_t n_nodes = 0, n_examples = 0;
         {
             const Locked locked(*this);
-            std::vector<std::vector<FoundLabel>> answers;
-            for_rows(X, n_threads, answers, n_nodes, n_examples, [&](std::int64_t i, const MemoryScratch& s, std::vector<FoundLabel>& found, std::vector<FoundLabel>& answer) {
+            for_rows(X, n_threads, n_nodes, n_examples, [&](std::int64_t i, const MemoryScratch& s, std::vector<FoundLabel>& found) {
                 best_labels(s.candidates, wanted, found, is_uninformed());
-                std::ranges::sort(found, {}, &FoundLabel::label);
-                answer.insert(answer.end(), found.begin(), found.end());
-                out_indptr[i + 1] = std::ssize(found);
+                answers.add(i, found);
             });
-            for (std::size_t i = 1; i < out_indptr.size(); ++i) out_indptr[i] += out_indptr[i - 1];
-            for (const auto& answer : answers)
-                for (const FoundLabel& f : answer) {
-                    out_label.push_back(f.label);
-                    out_probability.push_back(f.probability);
-                }
+            answers.join();
         }
-        return nb::make_tuple(to_numpy(std::move(out_indptr)), to_numpy(std::move(out_label)), to_numpy(std::move(out_probability)), n_nodes, n_examples);
+        return std::move(answers).to_tuple(n_nodes, n_examples);
     }
 
     /// One row, answered best first.
     nb::tuple query_row(const Ints& indices, const Floats& values, std::int64_t n_labels, std::optional<std::int64_t> top_k, float threshold) {
         check_finite_row(indices, values);
         const AnswerSettings wanted = answer_settings(n_labels, top_k, threshold);
-        std::vector<std::int32_t> labels;
-        std::vector<float> probabilities;
+        std::vector<FoundLabel> found;
         {
             const Locked locked(*this);
             ask(indices, values);
-            std::vector<FoundLabel> found;
             best_labels(scratch_.candidates, wanted, found, is_uninformed());
-            for (const FoundLabel& f : found) {
-                labels.push_back(f.label);
-                probabilities.push_back(f.probability);
-            }
         }
-        return nb::make_tuple(to_numpy(std::move(labels)), to_numpy(std::move(probabilities)));
+        return row_answer(found);
     }
 
     /// Probabilities of these labels, a row of them for each row of X.
@@ -136,9 +119,8 @@ public:
         std::vector<float> out(static_cast<std::size_t>(X.n_rows()) * width, 0.0f);
         {
             const Locked locked(*this);
-            std::vector<std::vector<FoundLabel>> unused;
             std::int64_t n_nodes = 0, n_examples = 0;
-            for_rows(X, n_threads, unused, n_nodes, n_examples, [&](std::int64_t i, const MemoryScratch& s, auto&, auto&) {
+            for_rows(X, n_threads, n_nodes, n_examples, [&](std::int64_t i, const MemoryScratch& s, auto&) {
                 for (std::size_t k = 0; k < width; ++k) {
                     const auto at = std::ranges::lower_bound(s.candidates, labels.data()[k], {}, &Candidate::label);
                     if (at != s.candidates.end() && at->label == labels.data()[k]) out[i * width + k] = static_cast<float>(at->probability);
@@ -303,24 +285,22 @@ private:
         }
     }
 
-    /// work(row number, scratch with the query's answer, room, the chunk's answers) for every row.
+    static constexpr std::int64_t chunk = 64;  ///< rows that a thread takes at once
+
+    /// work(row number, scratch with the query's answer, room) for every row.
     template <class Work>
-    void for_rows(const CsrView& X, int n_threads, std::vector<std::vector<FoundLabel>>& answers, std::int64_t& n_nodes, std::int64_t& n_examples, Work&& work) const {
-        constexpr std::int64_t chunk = 64;
+    void for_rows(const CsrView& X, int n_threads, std::int64_t& n_nodes, std::int64_t& n_examples, Work&& work) const {
         check_finite(X.data);
-        const std::int64_t n = X.n_rows();
-        const auto n_chunks = static_cast<std::size_t>((n + chunk - 1) / chunk);
-        answers.resize(n_chunks);
-        std::vector<MemoryScratch> scratch(usable_threads(n_threads, n_chunks));
+        std::vector<MemoryScratch> scratch(usable_threads(n_threads, n_chunks(X.n_rows(), chunk)));
         std::vector<std::vector<FoundLabel>> found(scratch.size());
-        parallel_for(n_chunks, n_threads, [&](std::size_t task, int worker) {
+        parallel_chunks(X.n_rows(), chunk, n_threads, [&](std::int64_t first, std::int64_t last, int worker) {
             MemoryScratch& s = scratch[worker];
-            for (std::int64_t i = static_cast<std::int64_t>(task) * chunk; i < std::min(n, static_cast<std::int64_t>(task + 1) * chunk); ++i) {
+            for (std::int64_t i = first; i < last; ++i) {
                 const auto [indices, values] = X.row(i);
                 s.x.clear();
                 tree_.prepare(indices, values, s.x);
                 tree_.query(s.x, s);
-                work(i, s, found[worker], answers[task]);
+                work(i, s, found[worker]);
             }
         });
         for (const MemoryScratch& s : scratch) {

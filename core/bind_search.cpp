@@ -13,6 +13,7 @@
 #include "arrays.hpp"
 #include "block_arrays.hpp"
 #include "checks.hpp"
+#include "csr_answers.hpp"
 #include "parallel.hpp"
 #include "saved_arrays.hpp"
 #include "tree_search.hpp"
@@ -60,15 +61,14 @@ public:
     nb::tuple search(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::int64_t> top_k, float threshold,
                      const std::optional<Floats>& node_threshold, std::int64_t beam, int n_threads, float bound) const {
         Answer found = run(indptr, indices, data, top_k, threshold, node_threshold, beam, n_threads, bound, false);
-        return nb::make_tuple(to_numpy(std::move(found.indptr)), to_numpy(std::move(found.label)), to_numpy(std::move(found.probability)), found.n_products);
+        return std::move(found.answers).to_tuple(found.n_products);
     }
 
     /// The same answer, and what it took: blocks scored for each row, and what was given up.
     nb::tuple trace(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::int64_t> top_k, float threshold,
                     const std::optional<Floats>& node_threshold, std::int64_t beam, int n_threads, float bound) const {
         Answer found = run(indptr, indices, data, top_k, threshold, node_threshold, beam, n_threads, bound, true);
-        return nb::make_tuple(to_numpy(std::move(found.indptr)), to_numpy(std::move(found.label)), to_numpy(std::move(found.probability)), found.n_products,
-                              to_numpy(std::move(found.n_blocks)), to_numpy(std::move(found.given_up)));
+        return std::move(found.answers).to_tuple(found.n_products, to_numpy(std::move(found.n_blocks)), to_numpy(std::move(found.given_up)));
     }
 
     /// One row, answered best first, with as little ado as possible.
@@ -78,13 +78,7 @@ public:
         s.x.clear();
         model_.features.append(view(indices), view(values), s.x);
         model_.search(s.x, checked_settings(top_k, threshold, beam, bound), s);
-        std::vector<std::int32_t> labels;
-        std::vector<float> probabilities;
-        for (const Found& f : s.found) {
-            labels.push_back(f.label);
-            probabilities.push_back(f.probability);
-        }
-        return nb::make_tuple(to_numpy(std::move(labels)), to_numpy(std::move(probabilities)));
+        return row_answer(s.found);
     }
 
     /// Probabilities of named labels: those of row i are labels[label_indptr[i] .. label_indptr[i + 1]].
@@ -97,11 +91,9 @@ public:
             std::vector<std::int32_t> leaves(labels.size());
             for (std::size_t k = 0; k < leaves.size(); ++k) leaves[k] = model_.leaf(labels.data()[k]);
             constexpr std::int64_t chunk = 128;
-            const std::int64_t n = X.n_rows();
-            const auto n_chunks = static_cast<std::size_t>((n + chunk - 1) / chunk);
-            parallel_for(n_chunks, n_threads, [&](std::size_t task, int) {
+            parallel_chunks(X.n_rows(), chunk, n_threads, [&](std::int64_t first, std::int64_t last, int) {
                 thread_local SearchScratch s;  // kept from call to call: it is as large as the tree
-                for (std::int64_t i = static_cast<std::int64_t>(task) * chunk; i < std::min(n, static_cast<std::int64_t>(task + 1) * chunk); ++i) {
+                for (std::int64_t i = first; i < last; ++i) {
                     prepare(X, i, s.x);
                     const std::int64_t a = label_indptr.data()[i], b = label_indptr.data()[i + 1];
                     model_.named(s.x, std::span(leaves).subspan(a, b - a), s, probability.data() + a);
@@ -154,9 +146,7 @@ public:
 
 private:
     struct Answer {
-        std::vector<std::int64_t> indptr;
-        std::vector<std::int32_t> label;
-        std::vector<float> probability;
+        CsrAnswers<Found> answers;
         std::vector<std::int32_t> n_blocks;  ///< per row, if asked for
         std::vector<float> given_up;
         std::int64_t n_products = 0;
@@ -182,30 +172,23 @@ private:
             if (settings.node_threshold.size() != model_.tree.parent.size()) throw nb::value_error("node_threshold needs a value for each node");
         }
         const std::int64_t n = X.n_rows();
-        Answer out;
-        out.indptr.assign(n + 1, 0);
-        out.n_blocks.assign(is_traced ? n : 0, 0);
-        out.given_up.assign(is_traced ? n : 0, 0.0f);
-        nb::gil_scoped_release release;
         const int threads = usable_threads(n_threads, static_cast<std::size_t>(n));
         const std::int64_t chunk = settings.beam > 0 ? 128 : rows_side_by_side(settings, n, threads);
-        const auto n_chunks = static_cast<std::size_t>((n + chunk - 1) / chunk);
-        std::vector<std::vector<Found>> answers(n_chunks);
+        nb::gil_scoped_release release;
+        const auto n_traced = static_cast<std::size_t>(is_traced ? n : 0);
+        Answer out{CsrAnswers<Found>(n, chunk), std::vector<std::int32_t>(n_traced), std::vector<float>(n_traced)};
         std::vector<SearchScratch> scratch(threads);
         std::vector<BatchScratch> batches(threads);
         Watch watch;
-        auto work = [&](std::size_t task, int worker) {
+        auto work = [&](std::int64_t from, std::int64_t to, int worker) {
             SearchScratch& s = scratch[worker];
             BatchScratch& batch = batches[worker];
-            const std::int64_t from = static_cast<std::int64_t>(task) * chunk, to = std::min(n, from + chunk);
             auto answer = [&](std::int64_t i, std::vector<Found>& found, std::int32_t n_blocks, float given_up) {
                 if (is_traced) {
                     out.n_blocks[i] = n_blocks;
                     out.given_up[i] = given_up;
                 }
-                std::ranges::sort(found, {}, &Found::label);
-                answers[task].insert(answers[task].end(), found.begin(), found.end());
-                out.indptr[i + 1] = static_cast<std::int64_t>(found.size());
+                out.answers.add(i, found);
             };
             if (settings.beam > 0) {
                 for (std::int64_t i = from; i < to; ++i) {
@@ -226,17 +209,8 @@ private:
                 answer(i, search.found, search.n_opened, search.given_up(settings));
             }
         };
-        parallel_for(n_chunks, threads, work, &watch);
-        for (std::int64_t i = 0; i < n; ++i) out.indptr[i + 1] += out.indptr[i];
-        out.label.reserve(out.indptr.back());
-        out.probability.reserve(out.indptr.back());
-        for (auto& answer : answers) {
-            for (const Found& f : answer) {
-                out.label.push_back(f.label);
-                out.probability.push_back(f.probability);
-            }
-            std::vector<Found>().swap(answer);
-        }
+        parallel_chunks(n, chunk, threads, work, &watch);
+        out.answers.join();
         for (const SearchScratch& s : scratch) out.n_products += s.n_inner_products;
         return out;
     }

@@ -11,6 +11,7 @@
 #include "arrays.hpp"
 #include "block_arrays.hpp"
 #include "checks.hpp"
+#include "csr_answers.hpp"
 #include "parallel.hpp"
 #include "saved_arrays.hpp"
 #include "train_softmax.hpp"
@@ -107,33 +108,17 @@ public:
             settings.node_threshold = view(*node_threshold);
             if (static_cast<int>(settings.node_threshold.size()) != model_.tree().n_nodes()) throw nb::value_error("node_threshold needs a value for each node");
         }
-        const std::int64_t n = X.n_rows();
-        std::vector<std::int64_t> out_indptr(static_cast<std::size_t>(n) + 1, 0);
-        std::vector<std::int32_t> out_label;
-        std::vector<float> out_probability;
+        CsrAnswers<Found> answers(X.n_rows(), chunk);
         std::int64_t n_opened = 0;
         {
             nb::gil_scoped_release release;
-            std::vector<std::vector<Found>> answers(n_chunks(n));
             n_opened = for_every_row(X, n_threads, [&](std::int64_t i, SoftmaxScratch& s) {
                 model_.search(settings, s);
-                std::ranges::sort(s.best.found, {}, &Found::label);
-                auto& answer = answers[static_cast<std::size_t>(i / chunk)];
-                answer.insert(answer.end(), s.best.found.begin(), s.best.found.end());
-                out_indptr[static_cast<std::size_t>(i) + 1] = static_cast<std::int64_t>(s.best.found.size());
+                answers.add(i, s.best.found);
             });
-            for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) out_indptr[i + 1] += out_indptr[i];
-            out_label.reserve(static_cast<std::size_t>(out_indptr.back()));
-            out_probability.reserve(out_label.capacity());
-            for (auto& answer : answers) {
-                for (const Found& found : answer) {
-                    out_label.push_back(found.label);
-                    out_probability.push_back(found.probability);
-                }
-                std::vector<Found>().swap(answer);
-            }
+            answers.join();
         }
-        return nb::make_tuple(to_numpy(std::move(out_indptr)), to_numpy(std::move(out_label)), to_numpy(std::move(out_probability)), n_opened);
+        return std::move(answers).to_tuple(n_opened);
     }
 
     /// One row, answered best first, with as little ado as possible.
@@ -145,13 +130,7 @@ public:
         settings.threshold = threshold;
         model_.hide(view(indices), view(values), s);
         model_.search(settings, s);
-        std::vector<std::int32_t> labels;
-        std::vector<float> probabilities;
-        for (const Found& found : s.best.found) {
-            labels.push_back(found.label);
-            probabilities.push_back(found.probability);
-        }
-        return nb::make_tuple(to_numpy(std::move(labels)), to_numpy(std::move(probabilities)));
+        return row_answer(s.best.found);
     }
 
     /// Probabilities of these labels for each row: n x len(labels).
@@ -215,17 +194,13 @@ public:
 private:
     static constexpr std::int64_t chunk = 256;  ///< rows that a thread takes at once
 
-    static std::size_t n_chunks(std::int64_t n) { return static_cast<std::size_t>((n + chunk - 1) / chunk); }
-
     /// Calls work(row, scratch) for every row, its hidden vector in the scratch. The number of nodes that were opened.
     template <class Work>
     std::int64_t for_every_row(const CsrView& X, int n_threads, Work&& work) const {
-        const std::int64_t n = X.n_rows();
-        std::vector<SoftmaxScratch> scratch(static_cast<std::size_t>(usable_threads(n_threads, n_chunks(n))));
-        parallel_for(n_chunks(n), n_threads, [&](std::size_t task, int worker) {
+        std::vector<SoftmaxScratch> scratch(static_cast<std::size_t>(usable_threads(n_threads, n_chunks(X.n_rows(), chunk))));
+        parallel_chunks(X.n_rows(), chunk, n_threads, [&](std::int64_t first, std::int64_t last, int worker) {
             SoftmaxScratch& s = scratch[static_cast<std::size_t>(worker)];
-            const std::int64_t first = static_cast<std::int64_t>(task) * chunk;
-            for (std::int64_t i = first; i < std::min(n, first + chunk); ++i) {
+            for (std::int64_t i = first; i < last; ++i) {
                 const auto [indices, values] = X.row(i);
                 model_.hide(indices, values, s);
                 work(i, s);

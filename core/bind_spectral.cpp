@@ -13,6 +13,7 @@
 
 #include "arrays.hpp"
 #include "checks.hpp"
+#include "csr_answers.hpp"
 #include "instance_forest.hpp"
 #include "parallel.hpp"
 #include "saved_arrays.hpp"
@@ -190,34 +191,18 @@ public:
             query.label_threshold = view(*label_threshold);
             if (query.label_threshold.size() != static_cast<std::size_t>(forest_.n_labels)) throw nb::value_error("label_threshold needs a value for each label");
         }
-        const std::int64_t n = X.n_rows();
-        std::vector<std::int64_t> out_indptr(n + 1, 0);
-        std::vector<std::int32_t> out_label;
-        std::vector<float> out_probability;
+        CsrAnswers<LabelProbability> answers(X.n_rows(), chunk);
         std::int64_t n_products = 0;
         {
             nb::gil_scoped_release release;
             query.prepare(forest_.n_labels);
-            std::vector<std::vector<LabelProbability>> answers(n_chunks(n));
             n_products = for_every_row(X, n_threads, [&](std::int64_t i, std::int64_t, Scratch& s) {
                 choose(query, s);
-                std::ranges::sort(s.forest.found, {}, &LabelProbability::label);
-                auto& answer = answers[i / chunk];
-                answer.insert(answer.end(), s.forest.found.begin(), s.forest.found.end());
-                out_indptr[i + 1] = static_cast<std::int64_t>(s.forest.found.size());
+                answers.add(i, s.forest.found);
             });
-            for (std::int64_t i = 0; i < n; ++i) out_indptr[i + 1] += out_indptr[i];
-            out_label.reserve(out_indptr.back());
-            out_probability.reserve(out_indptr.back());
-            for (auto& answer : answers) {
-                for (const LabelProbability& found : answer) {
-                    out_label.push_back(found.label);
-                    out_probability.push_back(found.probability);
-                }
-                std::vector<LabelProbability>().swap(answer);
-            }
+            answers.join();
         }
-        return nb::make_tuple(to_numpy(std::move(out_indptr)), to_numpy(std::move(out_label)), to_numpy(std::move(out_probability)), n_products);
+        return std::move(answers).to_tuple(n_products);
     }
 
     /// Probabilities of these labels for each row: n x len(labels).
@@ -251,13 +236,7 @@ public:
         query.threshold = threshold;
         query.prepare(forest_.n_labels);
         choose(query, s);
-        std::vector<std::int32_t> labels;
-        std::vector<float> probabilities;
-        for (const LabelProbability& found : s.forest.found) {
-            labels.push_back(found.label);
-            probabilities.push_back(found.probability);
-        }
-        return nb::make_tuple(to_numpy(std::move(labels)), to_numpy(std::move(probabilities)));
+        return row_answer(s.forest.found);
     }
 
     /// The leaf of each row: the one that prediction takes, or with a seed one by chance.
@@ -366,8 +345,6 @@ private:
     };
     static constexpr std::int64_t chunk = 256;  ///< rows that a thread takes at once
 
-    static std::size_t n_chunks(std::int64_t n) { return static_cast<std::size_t>((n + chunk - 1) / chunk); }
-
     template <class F>
     BaseParameters<F> shape(WeightKind kind, std::int64_t rank, bool has_slot_weights) const {
         BaseParameters<F> p;
@@ -424,14 +401,12 @@ private:
     /// Calls work(row, its leaf, scratch with the candidates' probabilities); the number of inner products, those of the tree and those behind it.
     template <class Work>
     std::int64_t for_every_row(const CsrView& X, int n_threads, Work&& work) const {
-        const std::int64_t n = X.n_rows();
-        std::vector<Scratch> scratch(usable_threads(n_threads, n_chunks(n)));
+        std::vector<Scratch> scratch(usable_threads(n_threads, n_chunks(X.n_rows(), chunk)));
         std::vector<std::int64_t> n_scored(scratch.size(), 0);
-        parallel_for(n_chunks(n), n_threads, [&](std::size_t task, int worker) {
+        parallel_chunks(X.n_rows(), chunk, n_threads, [&](std::int64_t first, std::int64_t last, int worker) {
             Scratch& s = scratch[worker];
             s.forest.dense.resize(static_cast<std::size_t>(forest_.features.n_columns()), 0.0f);
-            const std::int64_t first = static_cast<std::int64_t>(task) * chunk;
-            for (std::int64_t i = first; i < std::min(n, first + chunk); ++i) {
+            for (std::int64_t i = first; i < last; ++i) {
                 s.forest.entries.clear();
                 const auto [indices, values] = X.row(i);
                 forest_.features.append(indices, values, s.forest.entries);

@@ -11,6 +11,7 @@
 #include "arrays.hpp"
 #include "block_arrays.hpp"
 #include "checks.hpp"
+#include "csr_answers.hpp"
 #include "online_options.hpp"
 #include "online_search.hpp"
 #include "online_state.hpp"
@@ -43,17 +44,15 @@ public:
                               std::int64_t top_k, int n_threads, const nb::object& own) {
         SearchSettings settings;
         settings.top_k = std::max<std::int64_t>(top_k, 0);
-        std::vector<std::int64_t> out_indptr{0};
-        std::vector<std::int32_t> out_label;
+        RankedAnswers answers;
         learn_rows(x_indptr, x_indices, x_data, y_indptr, y_indices, {}, {}, n_threads, own, nullptr, [&](auto indices, auto values) {
             OnlineSearchScratch& s = row_scratch_;
             s.x.clear();
             learner_.prepare(indices, values, s.x);
             up_to_date(n_threads).search(s.x, settings, s);
-            for (const Found& f : s.best.found) out_label.push_back(f.label);
-            out_indptr.push_back(std::ssize(out_label));
+            answers.add(s.best.found);
         });
-        return nb::make_tuple(to_numpy(std::move(out_indptr)), to_numpy(std::move(out_label)));
+        return std::move(answers).to_tuple();
     }
 
     void apply_all(int n_threads) {
@@ -69,10 +68,7 @@ public:
         if (top_k) settings.top_k = *top_k;
         if (settings.top_k < 0) throw nb::value_error("top_k must not be negative");
         settings.threshold = threshold;
-        const std::int64_t n = X.n_rows();
-        std::vector<std::int64_t> out_indptr(n + 1, 0);
-        std::vector<std::int32_t> out_label;
-        std::vector<float> out_probability;
+        CsrAnswers<Found> answers(X.n_rows(), chunk);
         std::int64_t n_products = 0;
         {
             const Locked locked(*this);
@@ -82,28 +78,19 @@ public:
                 node_threshold = subtree_minimum(view(*label_threshold));
                 settings.node_threshold = node_threshold;
             }
-            std::vector<std::vector<Found>> answers;
-            for_rows(X, n_threads, answers, [&](const OnlineSearch& search, std::int64_t i, OnlineSearchScratch& s, std::vector<Found>& answer) {
+            n_products = for_rows(X, n_threads, [&](const OnlineSearch& search, std::int64_t i, OnlineSearchScratch& s) {
                 search.search(s.x, settings, s);
-                std::ranges::sort(s.best.found, {}, &Found::label);
-                answer.insert(answer.end(), s.best.found.begin(), s.best.found.end());
-                out_indptr[i + 1] = static_cast<std::int64_t>(s.best.found.size());
-            }, n_products);
-            for (std::int64_t i = 0; i < n; ++i) out_indptr[i + 1] += out_indptr[i];
-            for (const auto& answer : answers)
-                for (const Found& f : answer) {
-                    out_label.push_back(f.label);
-                    out_probability.push_back(f.probability);
-                }
+                answers.add(i, s.best.found);
+            });
+            answers.join();
         }
-        return nb::make_tuple(to_numpy(std::move(out_indptr)), to_numpy(std::move(out_label)), to_numpy(std::move(out_probability)), n_products);
+        return std::move(answers).to_tuple(n_products);
     }
 
     /// One row, answered best first; only the blocks that the search reaches are brought up to date.
     nb::tuple search_row(const Ints& indices, const Floats& values, std::int64_t top_k, float threshold) {
         check_row(indices, values);
-        std::vector<std::int32_t> labels;
-        std::vector<float> probabilities;
+        LabelArrays answer;
         {
             const Locked locked(*this);
             OnlineSearchScratch& s = row_scratch_;
@@ -113,12 +100,9 @@ public:
             settings.top_k = std::max<std::int64_t>(top_k, 0);
             settings.threshold = threshold;
             up_to_date(1).search(s.x, settings, s);
-            for (const Found& f : s.best.found) {
-                labels.push_back(f.label);
-                probabilities.push_back(f.probability);
-            }
+            answer.add(s.best.found);
         }
-        return nb::make_tuple(to_numpy(std::move(labels)), to_numpy(std::move(probabilities)));
+        return std::move(answer).to_tuple();
     }
 
     auto named(const Longs& indptr, const Ints& indices, const Floats& data, const Longs& label_indptr, const Ints& labels, int n_threads) {
@@ -127,12 +111,10 @@ public:
         std::vector<float> probability(labels.size());
         {
             const Locked locked(*this);
-            std::vector<std::vector<Found>> unused;
-            std::int64_t n_products = 0;
-            for_rows(X, n_threads, unused, [&](const OnlineSearch& search, std::int64_t i, OnlineSearchScratch& s, std::vector<Found>&) {
+            for_rows(X, n_threads, [&](const OnlineSearch& search, std::int64_t i, OnlineSearchScratch& s) {
                 const auto a = static_cast<std::size_t>(label_indptr.data()[i]), b = static_cast<std::size_t>(label_indptr.data()[i + 1]);
                 search.named(s.x, view(labels).subspan(a, b - a), s, probability.data() + a);
-            }, n_products);
+            });
         }
         return to_numpy(std::move(probability));
     }
@@ -384,25 +366,25 @@ private:
         return {node, answer.second};
     }
 
-    /// Runs work(search, row number, scratch with the prepared row, the chunk's answers) for every row.
+    static constexpr std::int64_t chunk = 64;  ///< rows that a thread takes at once
+
+    /// Runs work(search, row number, scratch with the prepared row) for every row. The number of inner products.
     template <class Work>
-    void for_rows(const CsrView& X, int n_threads, std::vector<std::vector<Found>>& answers, Work&& work, std::int64_t& n_products) {
-        constexpr std::int64_t chunk = 64;
-        const std::int64_t n = X.n_rows();
-        const auto n_chunks = static_cast<std::size_t>((n + chunk - 1) / chunk);
+    std::int64_t for_rows(const CsrView& X, int n_threads, Work&& work) {
         const OnlineSearch search = up_to_date(n_threads);
-        answers.resize(n_chunks);
-        std::vector<OnlineSearchScratch> scratch(usable_threads(n_threads, n_chunks));
-        parallel_for(n_chunks, n_threads, [&](std::size_t task, int worker) {
+        std::vector<OnlineSearchScratch> scratch(usable_threads(n_threads, n_chunks(X.n_rows(), chunk)));
+        parallel_chunks(X.n_rows(), chunk, n_threads, [&](std::int64_t first, std::int64_t last, int worker) {
             OnlineSearchScratch& s = scratch[worker];
-            for (std::int64_t i = static_cast<std::int64_t>(task) * chunk; i < std::min(n, static_cast<std::int64_t>(task + 1) * chunk); ++i) {
+            for (std::int64_t i = first; i < last; ++i) {
                 const auto [indices, values] = X.row(i);
                 s.x.clear();
                 learner_.prepare(indices, values, s.x);
-                work(search, i, s, answers[task]);
+                work(search, i, s);
             }
         });
+        std::int64_t n_products = 0;
         for (const OnlineSearchScratch& s : scratch) n_products += s.n_inner_products;
+        return n_products;
     }
 
     /// Per node the least threshold of the labels below it; a label without a threshold has none.

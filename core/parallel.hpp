@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <mutex>
 #include <system_error>
@@ -111,6 +112,18 @@ void parallel_for(std::size_t n_tasks, int n_threads, Work&& work, Watch* watch 
     }
     others.clear();  // joins
     if (failure) std::rethrow_exception(failure);
+}
+
+inline std::size_t n_chunks(std::int64_t n, std::int64_t chunk) { return static_cast<std::size_t>((n + chunk - 1) / chunk); }
+
+/// Runs work(first, last, worker) over n items, each time a chunk of them, the last of which is not part of it.
+template <class Work>
+void parallel_chunks(std::int64_t n, std::int64_t chunk, int n_threads, Work&& work, Watch* watch = nullptr) {
+    auto of_chunk = [&](std::size_t task, int worker) {
+        const std::int64_t first = static_cast<std::int64_t>(task) * chunk;
+        work(first, std::min(n, first + chunk), worker);
+    };
+    parallel_for(n_chunks(n, chunk), n_threads, of_chunk, watch);
 }
 
 }  // namespace ramify

@@ -71,11 +71,9 @@ struct PreparedRows {
 
     PreparedRows(const CsrView& X, const FeatureSettings& features, int n_threads) : begin(X.n_rows() + 1, 0), squared_norm(X.n_rows()) {
         constexpr std::int64_t chunk = 1024;
-        const std::int64_t n = X.n_rows();
         auto for_every_row = [&](auto&& work) {
-            parallel_for((n + chunk - 1) / chunk, n_threads, [&](std::size_t task, int) {
-                const std::int64_t first = static_cast<std::int64_t>(task) * chunk;
-                for (std::int64_t i = first; i < std::min(n, first + chunk); ++i) work(i, X.indptr[i], X.indptr[i + 1] - X.indptr[i]);
+            parallel_chunks(X.n_rows(), chunk, n_threads, [&](std::int64_t first, std::int64_t last, int) {
+                for (std::int64_t i = first; i < last; ++i) work(i, X.indptr[i], X.indptr[i + 1] - X.indptr[i]);
             });
         };
         for_every_row([&](std::int64_t i, std::int64_t from, std::int64_t length) {
