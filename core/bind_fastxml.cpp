@@ -109,13 +109,7 @@ public:
     nb::tuple predict(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::int64_t> top_k, float threshold,
                       const std::optional<Floats>& label_threshold, int n_threads) const {
         const CsrView X = checked_csr(indptr, indices, data, forest_.features.n_features, "X");
-        ForestQuery query;
-        query.top_k = top_k.value_or(forest_.n_labels);
-        query.threshold = threshold;
-        if (label_threshold) {
-            query.label_threshold = view(*label_threshold);
-            if (query.label_threshold.size() != static_cast<std::size_t>(forest_.n_labels)) throw nb::value_error("label_threshold needs a value for each label");
-        }
+        LabelQuery query = checked_query(forest_.n_labels, top_k, threshold, label_threshold);
         CsrAnswers<LabelProbability> answers(X.n_rows(), chunk);
         std::int64_t n_products = 0;
         {
@@ -170,9 +164,7 @@ public:
         std::vector<std::int32_t> leaves(static_cast<std::size_t>(forest_.n_trees()));
         for (std::size_t t = 0; t < leaves.size(); ++t) leaves[t] = static_cast<std::int32_t>(forest_.leaf(static_cast<std::int64_t>(t), row, s));
         InstanceForest::clear(row.x, s.dense.data());
-        ForestQuery query;
-        query.top_k = top_k;
-        query.threshold = threshold;
+        LabelQuery query = checked_query(forest_.n_labels, top_k, threshold);
         query.prepare(forest_.n_labels);
         forest_.average(leaves, s);
         forest_.choose(query, s);

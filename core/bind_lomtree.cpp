@@ -14,7 +14,7 @@
 #include "checks.hpp"
 #include "csr_answers.hpp"
 #include "filter_tree.hpp"
-#include "instance_forest.hpp"
+#include "label_query.hpp"
 #include "lom_state.hpp"
 #include "parallel.hpp"
 #include "regressor_state.hpp"
@@ -108,27 +108,16 @@ RegressorRow one_row(const Ints& indices, const Floats& values, const RegressorS
 }
 
 /// What a leaf's classes answer, best first.
-void choose(const ClassCounts& classes, const ForestQuery& query, std::int64_t n_labels, std::vector<LabelProbability>& found) {
+void choose(const ClassCounts& classes, const LabelQuery& query, std::int64_t n_labels, std::vector<LabelProbability>& found) {
     found.clear();
-    const auto k = static_cast<std::size_t>(query.top_k);
     auto share = [&](double count) { return static_cast<float>(count / classes.total); };
-    if (k == 1 && classes.total > 0 && query.label_threshold.empty()) {  // what `predict` asks
+    if (query.top_k == 1 && classes.total > 0 && query.label_threshold.empty()) {  // what `predict` asks
         if (share(classes.best_count) >= query.threshold) found.push_back({classes.best, share(classes.best_count)});
         return;
     }
     for (const ClassCount& c : classes.counts())
         if (share(c.reached) >= query.needed(c.label)) found.push_back({c.label, share(c.reached)});
-    if (found.size() > k) {
-        std::ranges::nth_element(found, found.begin() + static_cast<std::ptrdiff_t>(k), is_better);
-        found.resize(k);
-    }
-    std::ranges::sort(found, is_better);
-    auto add_absent = [&](std::int32_t l) {
-        if (!classes.find(l)) found.push_back({l, 0.0f});
-    };
-    if (query.has_every_label)
-        for (std::int32_t l = 0; l < n_labels && found.size() < k; ++l) add_absent(l);
-    for (std::size_t i = 0; i < query.always.size() && found.size() < k; ++i) add_absent(query.always[i]);
+    query.choose(found, n_labels, [&](std::int32_t l) { return classes.find(l) != nullptr; });
 }
 
 /// Every call lets go of the GIL and then takes the lock: threads may ask at the same time, one at a time may learn.
@@ -157,7 +146,7 @@ public:
         {
             nb::gil_scoped_release release;
             const std::unique_lock lock(mutex_);
-            ForestQuery query;
+            LabelQuery query;
             query.top_k = std::max<std::int64_t>(top_k, 0);
             std::vector<LabelProbability> found;
             rows.for_each(settings(), nullptr, [&](const RegressorRow& row, std::int32_t label, float weight) {
@@ -172,11 +161,8 @@ public:
     nb::tuple predict(const Longs& indptr, const Ints& indices, const Floats& data, std::int64_t n_labels, std::optional<std::int64_t> top_k, float threshold,
                       const std::optional<Floats>& label_threshold, int n_threads) const {
         const CsrView X = checked_csr(indptr, indices, data, max_features, "X");
-        ForestQuery query = checked_query(n_labels, top_k.value_or(n_labels), threshold);
-        if (label_threshold) {
-            query.label_threshold = view(*label_threshold);
-            if (query.label_threshold.size() != static_cast<std::size_t>(n_labels)) throw nb::value_error("label_threshold needs a value for each label");
-        }
+        check_label_count(n_labels);
+        LabelQuery query = checked_query(n_labels, top_k, threshold, label_threshold);
         CsrAnswers<LabelProbability> answers(X.n_rows(), chunk);
         {
             nb::gil_scoped_release release;
@@ -196,7 +182,8 @@ public:
     /// One row, answered best first, with as little ado as possible.
     nb::tuple predict_row(const Ints& indices, const Floats& values, std::int64_t n_labels, std::int64_t top_k, float threshold) const {
         const RegressorRow row = one_row(indices, values, settings());
-        ForestQuery query = checked_query(n_labels, top_k, threshold);
+        check_label_count(n_labels);
+        LabelQuery query = checked_query(n_labels, top_k, threshold);
         std::vector<LabelProbability> found;
         {
             nb::gil_scoped_release release;
@@ -292,14 +279,6 @@ public:
 
 private:
     const RegressorSettings& settings() const { return tree_.settings().regressor; }
-
-    static ForestQuery checked_query(std::int64_t n_labels, std::int64_t top_k, float threshold) {
-        check_label_count(n_labels);
-        ForestQuery query;
-        query.top_k = std::max<std::int64_t>(top_k, 0);
-        query.threshold = threshold;
-        return query;
-    }
 
     /// Thresholds are looked up by label.
     void refuse_fewer_labels(std::int64_t n_labels) const {

@@ -52,7 +52,7 @@ public:
     /// Progressive validation: answers each row (labels, best first) by what was learned before it, then learns it.
     nb::tuple test_then_learn(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices, std::int64_t top_k) {
         RankedAnswers answers;
-        std::vector<FoundLabel> found;
+        std::vector<LabelProbability> found;
         AnswerSettings wanted;
         wanted.top_k = std::max<std::int64_t>(top_k, 0);
         learn_rows(x_indptr, x_indices, x_data, y_indptr, y_indices, {}, {}, nullptr, [&](const MemoryScratch& s) {
@@ -86,11 +86,11 @@ public:
             if (std::ssize(view(*label_threshold)) != n_labels) throw nb::value_error("there must be a threshold for each label");
             wanted.label_threshold = view(*label_threshold);
         }
-        CsrAnswers<FoundLabel> answers(X.n_rows(), chunk);
+        CsrAnswers<LabelProbability> answers(X.n_rows(), chunk);
         std::int64_t n_nodes = 0, n_examples = 0;
         {
             const Locked locked(*this);
-            for_rows(X, n_threads, n_nodes, n_examples, [&](std::int64_t i, const MemoryScratch& s, std::vector<FoundLabel>& found) {
+            for_rows(X, n_threads, n_nodes, n_examples, [&](std::int64_t i, const MemoryScratch& s, std::vector<LabelProbability>& found) {
                 best_labels(s.candidates, wanted, found, is_uninformed());
                 answers.add(i, found);
             });
@@ -103,7 +103,7 @@ public:
     nb::tuple query_row(const Ints& indices, const Floats& values, std::int64_t n_labels, std::optional<std::int64_t> top_k, float threshold) {
         check_finite_row(indices, values);
         const AnswerSettings wanted = answer_settings(n_labels, top_k, threshold);
-        std::vector<FoundLabel> found;
+        std::vector<LabelProbability> found;
         {
             const Locked locked(*this);
             ask(indices, values);
@@ -292,7 +292,7 @@ private:
     void for_rows(const CsrView& X, int n_threads, std::int64_t& n_nodes, std::int64_t& n_examples, Work&& work) const {
         check_finite(X.data);
         std::vector<MemoryScratch> scratch(usable_threads(n_threads, n_chunks(X.n_rows(), chunk)));
-        std::vector<std::vector<FoundLabel>> found(scratch.size());
+        std::vector<std::vector<LabelProbability>> found(scratch.size());
         parallel_chunks(X.n_rows(), chunk, n_threads, [&](std::int64_t first, std::int64_t last, int worker) {
             MemoryScratch& s = scratch[worker];
             for (std::int64_t i = first; i < last; ++i) {

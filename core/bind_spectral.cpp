@@ -184,13 +184,7 @@ public:
     nb::tuple predict(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::int64_t> top_k, float threshold,
                       const std::optional<Floats>& label_threshold, int n_threads) const {
         const CsrView X = checked_csr(indptr, indices, data, forest_.features.n_features, "X");
-        ForestQuery query;
-        query.top_k = top_k.value_or(forest_.n_labels);
-        query.threshold = threshold;
-        if (label_threshold) {
-            query.label_threshold = view(*label_threshold);
-            if (query.label_threshold.size() != static_cast<std::size_t>(forest_.n_labels)) throw nb::value_error("label_threshold needs a value for each label");
-        }
+        LabelQuery query = checked_query(forest_.n_labels, top_k, threshold, label_threshold);
         CsrAnswers<LabelProbability> answers(X.n_rows(), chunk);
         std::int64_t n_products = 0;
         {
@@ -231,9 +225,7 @@ public:
         const std::int64_t leaf = forest_.leaf(0, row, s.forest);
         InstanceForest::clear(row.x, s.forest.dense.data());
         score(leaf, row.x, s);
-        ForestQuery query;
-        query.top_k = top_k;
-        query.threshold = threshold;
+        LabelQuery query = checked_query(forest_.n_labels, top_k, threshold);
         query.prepare(forest_.n_labels);
         choose(query, s);
         return row_answer(s.forest.found);
@@ -379,23 +371,12 @@ private:
     }
 
     /// What the query asks for, best first, into s.forest.found; labels that are no candidates have probability zero.
-    void choose(const ForestQuery& query, Scratch& s) const {
+    void choose(const LabelQuery& query, Scratch& s) const {
         auto& found = s.forest.found;
         found.clear();
         for (std::size_t k = 0; k < s.label.size(); ++k)
             if (s.probability[k] >= query.needed(s.label[k])) found.push_back({s.label[k], s.probability[k]});
-        const auto k = static_cast<std::size_t>(query.top_k);
-        if (found.size() > k) {
-            std::ranges::nth_element(found, found.begin() + static_cast<std::ptrdiff_t>(k), is_better);
-            found.resize(k);
-        }
-        std::ranges::sort(found, is_better);
-        auto add_absent = [&](std::int32_t l) {
-            if (!std::ranges::binary_search(s.label, l)) found.push_back({l, 0.0f});
-        };
-        if (query.has_every_label)
-            for (std::int32_t l = 0; l < forest_.n_labels && found.size() < k; ++l) add_absent(l);
-        for (std::size_t i = 0; i < query.always.size() && found.size() < k; ++i) add_absent(query.always[i]);
+        query.choose(found, forest_.n_labels, [&](std::int32_t l) { return std::ranges::binary_search(s.label, l); });
     }
 
     /// Calls work(row, its leaf, scratch with the candidates' probabilities); the number of inner products, those of the tree and those behind it.

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "arrays.hpp"
+#include "label_query.hpp"
 
 namespace ramify {
 
@@ -35,6 +36,18 @@ inline void check_named_labels(const Ints& labels, std::int64_t n_labels) {
 inline void check_named_labels(const Longs& x_indptr, const Longs& label_indptr, const Ints& labels, std::int64_t n_labels) {
     check_csr(view(label_indptr), view(labels), n_labels, "labels");
     if (label_indptr.size() != x_indptr.size()) throw nb::value_error("X and the named labels differ in their number of rows");
+}
+
+/// At most top_k labels, all by default, that reach the threshold or each its own.
+inline LabelQuery checked_query(std::int64_t n_labels, std::optional<std::int64_t> top_k, float threshold, const std::optional<Floats>& label_threshold = {}) {
+    LabelQuery query;
+    query.top_k = top_k.value_or(n_labels);
+    query.threshold = threshold;
+    if (label_threshold) {
+        query.label_threshold = view(*label_threshold);
+        if (query.label_threshold.size() != static_cast<std::size_t>(n_labels)) throw nb::value_error("label_threshold needs a value for each label");
+    }
+    return query;
 }
 
 /// One row for a model of so many features.

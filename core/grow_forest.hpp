@@ -197,10 +197,7 @@ private:
             if (p > 0) leaf_.push_back({l, p});
             label_total_[l] = 0;
         }
-        if (const auto most = static_cast<std::size_t>(settings_.labels_per_leaf); leaf_.size() > most) {
-            std::ranges::nth_element(leaf_, leaf_.begin() + static_cast<std::ptrdiff_t>(most), is_better);
-            leaf_.resize(most);
-        }
+        keep_best(leaf_, static_cast<std::size_t>(settings_.labels_per_leaf));
         std::ranges::sort(leaf_, {}, &LabelProbability::label);
         for (const LabelProbability& of : leaf_) {
             tree.label.push_back(of.label);

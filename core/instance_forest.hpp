@@ -13,6 +13,7 @@
 
 #include "flat_arrays.hpp"
 #include "kernels.hpp"
+#include "label_query.hpp"
 #include "sparse_rows.hpp"
 
 namespace ramify {
@@ -45,33 +46,6 @@ void for_each_array(ForestArrays<Array>& a, Work&& work) {
     work("label", a.label);
     work("probability", a.probability);
 }
-
-struct LabelProbability {
-    std::int32_t label;
-    float probability;
-};
-
-/// Best first; of equals the smaller label.
-inline bool is_better(const LabelProbability& a, const LabelProbability& b) {
-    return a.probability != b.probability ? a.probability > b.probability : a.label < b.label;
-}
-
-/// What is asked: at most top_k labels, each at least its threshold.
-struct ForestQuery {
-    std::int64_t top_k = 0;
-    float threshold = 0;
-    std::span<const float> label_threshold;    ///< per label; empty: the one threshold
-    std::vector<std::int32_t> always;          ///< labels whose threshold is zero: part of the answer even if no leaf has them
-    bool has_every_label = false;              ///< the same for all labels
-
-    void prepare(std::int64_t n_labels) {
-        has_every_label = label_threshold.empty() && threshold <= 0;
-        for (std::size_t l = 0; l < label_threshold.size(); ++l)
-            if (label_threshold[l] <= 0) always.push_back(static_cast<std::int32_t>(l));
-        top_k = std::clamp<std::int64_t>(top_k, 0, n_labels);
-    }
-    float needed(std::int32_t l) const { return label_threshold.empty() ? threshold : label_threshold[l]; }
-};
 
 /// A row that is asked about: its features in order, and the same by feature number, for nodes of few weights.
 struct ForestRow {
@@ -174,22 +148,11 @@ struct InstanceForest : ForestArrays<ArrayView> {
     }
 
     /// What the query asks for, best first, into s.found; after `average`.
-    void choose(const ForestQuery& query, ForestScratch& s) const {
+    void choose(const LabelQuery& query, ForestScratch& s) const {
         s.found.clear();
         for (std::int32_t l : s.touched)
             if (s.total[l] >= query.needed(l)) s.found.push_back({l, s.total[l]});
-        const auto k = static_cast<std::size_t>(query.top_k);
-        if (s.found.size() > k) {
-            std::ranges::nth_element(s.found, s.found.begin() + static_cast<std::ptrdiff_t>(k), is_better);
-            s.found.resize(k);
-        }
-        std::ranges::sort(s.found, is_better);
-        auto add_absent = [&](std::int32_t l) {
-            if (!s.is_touched[l]) s.found.push_back({l, 0.0f});
-        };
-        if (query.has_every_label)
-            for (std::int32_t l = 0; l < n_labels && s.found.size() < k; ++l) add_absent(l);
-        for (std::size_t i = 0; i < query.always.size() && s.found.size() < k; ++i) add_absent(query.always[i]);
+        query.choose(s.found, n_labels, [&](std::int32_t l) { return s.is_touched[l] != 0; });
     }
 
 private:

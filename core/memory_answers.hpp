@@ -8,14 +8,10 @@
 #include <span>
 #include <vector>
 
+#include "label_query.hpp"
 #include "label_rest.hpp"
 
 namespace ramify {
-
-struct FoundLabel {
-    std::int32_t label;
-    float probability;
-};
 
 struct AnswerSettings {
     std::int64_t n_labels = std::numeric_limits<std::int64_t>::max();
@@ -29,12 +25,12 @@ struct AnswerSettings {
 
 /// The answer, best first, the smaller label first among equals. Candidates rise by label.
 /// With `is_uninformed` all labels are equally probable.
-inline void best_labels(std::span<const Candidate> candidates, const AnswerSettings& wanted, std::vector<FoundLabel>& found, bool is_uninformed = false) {
+inline void best_labels(std::span<const Candidate> candidates, const AnswerSettings& wanted, std::vector<LabelProbability>& found, bool is_uninformed = false) {
     found.clear();
     for (const Candidate& c : candidates)
         if (c.label < wanted.n_labels)
             if (const auto p = static_cast<float>(c.probability); p >= wanted.needed(c.label)) found.push_back({c.label, p});
-    std::ranges::sort(found, [](const FoundLabel& a, const FoundLabel& b) { return a.probability != b.probability ? a.probability > b.probability : a.label < b.label; });
+    std::ranges::sort(found, is_better);
     if (std::ssize(found) > wanted.top_k) found.resize(static_cast<std::size_t>(wanted.top_k));
     if (!wanted.fills_up || std::ssize(found) >= std::min(wanted.top_k, wanted.n_labels)) return;
     const float others = is_uninformed ? 1.0f / static_cast<float>(std::max<std::int64_t>(1, wanted.n_labels)) : 0.0f;
