@@ -12,6 +12,7 @@
 
 #include "arrays.hpp"
 #include "block_ascent.hpp"
+#include "checks.hpp"
 #include "online_f.hpp"
 
 namespace nb = nanobind;
@@ -25,9 +26,7 @@ void refuse_unless(bool is_sound, const char* message) {
 }
 
 void check_sorted(std::span<const std::int64_t> indptr, std::span<const std::int32_t> indices, const char* name) {
-    for (std::size_t i = 1; i < indptr.size(); ++i)
-        for (std::int64_t e = indptr[i - 1] + 1; e < indptr[i]; ++e)
-            if (indices[e] <= indices[e - 1]) throw nb::value_error((std::string(name) + ": labels of a row must be sorted and distinct").c_str());
+    if (!rises_in_rows(indptr, indices)) throw nb::value_error((std::string(name) + ": labels of a row must be sorted and distinct").c_str());
 }
 
 void online_f_pass(Longs indptr, Ints indices, Floats data, Longs true_indptr, Ints true_labels,

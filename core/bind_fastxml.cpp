@@ -13,6 +13,7 @@
 #include "arrays.hpp"
 #include "checks.hpp"
 #include "csr_answers.hpp"
+#include "forest_bindings.hpp"
 #include "grow_forest.hpp"
 #include "instance_forest.hpp"
 #include "parallel.hpp"
@@ -98,13 +99,8 @@ nb::tuple split_by_ranking(const Longs& y_indptr, const Ints& y_indices, std::in
 /// A grown forest. Keeps the numpy arrays alive that it reads, memory-mapped ones too.
 class BoundForest {
 public:
-    BoundForest(const nb::dict& arrays, std::int64_t n_labels, const FeatureSettings& features) {
-        check_label_count(n_labels);
-        SavedArrays(arrays, keep_).take_all(forest_);
-        forest_.features = features;
-        forest_.n_labels = n_labels;
-        forest_.attach();
-    }
+    BoundForest(const nb::dict& arrays, std::int64_t n_labels, const FeatureSettings& features)
+        : forest_(attached_forest(SavedArrays(arrays, keep_), n_labels, features)) {}
 
     nb::tuple predict(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::int64_t> top_k, float threshold,
                       const std::optional<Floats>& label_threshold, int n_threads) const {
@@ -160,7 +156,8 @@ public:
     /// One row, answered best first, with as little ado as possible.
     nb::tuple predict_row(const Ints& indices, const Floats& values, std::int64_t top_k, float threshold) const {
         thread_local ForestScratch s;
-        const ForestRow row = prepare_row(indices, values, s);
+        forest_.resize(s);
+        const ForestRow row = placed_row(forest_, indices, values, s);
         std::vector<std::int32_t> leaves(static_cast<std::size_t>(forest_.n_trees()));
         for (std::size_t t = 0; t < leaves.size(); ++t) leaves[t] = static_cast<std::int32_t>(forest_.leaf(static_cast<std::int64_t>(t), row, s));
         InstanceForest::clear(row.x, s.dense.data());
@@ -176,23 +173,7 @@ public:
     nb::list route(const Ints& indices, const Floats& values, std::int64_t tree) const {
         if (tree < 0 || tree >= forest_.n_trees()) throw nb::value_error("there is no tree of this number");
         ForestScratch s;
-        const ForestRow row = prepare_row(indices, values, s);
-        nb::list steps;
-        for (std::int64_t v = forest_.tree_begin[tree];;) {
-            const bool is_leaf = forest_.child[v] < 0;
-            std::vector<std::int32_t> feature;
-            std::vector<float> contribution;
-            for (std::int64_t k = forest_.weight_begin[v]; k < forest_.weight_begin[v + 1]; ++k) {
-                const std::int32_t f = forest_.weight_feature[k];
-                if (row.dense[f] == 0.0f) continue;
-                feature.push_back(f);
-                contribution.push_back(row.dense[f] * forest_.weight[k]);
-            }
-            const double score = forest_.score(v, row);
-            steps.append(nb::make_tuple(v, score, to_numpy(std::move(feature)), to_numpy(std::move(contribution))));
-            if (is_leaf) return steps;
-            v = forest_.child[v] + (score > 0);
-        }
+        return forest_route(forest_, tree, placed_row(forest_, indices, values, s));
     }
 
 private:
@@ -230,18 +211,8 @@ private:
         return n_products;
     }
 
-    /// Puts the row into s.dense; who asks clears it again.
-    ForestRow prepare_row(const Ints& indices, const Floats& values, ForestScratch& s) const {
-        check_row(indices, values, forest_.features.n_features);
-        forest_.resize(s);
-        s.entries.clear();
-        forest_.features.append(view(indices), view(values), s.entries);
-        InstanceForest::scatter(s.entries, s.dense.data());
-        return {s.entries, s.dense.data()};
-    }
-
-    InstanceForest forest_;
     nb::list keep_;
+    InstanceForest forest_;
 };
 
 }  // namespace

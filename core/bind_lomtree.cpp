@@ -56,9 +56,7 @@ struct LabelledRows {
             for (std::int64_t i : order)
                 if (i < 0 || i >= X.n_rows()) throw nb::value_error("order names a row that is not there");
         }
-        for (std::size_t i = 0; i < n; ++i)
-            for (std::int64_t k = X.indptr[i] + 1; k < X.indptr[i + 1]; ++k)
-                if (X.indices[k] <= X.indices[k - 1]) throw nb::value_error("X: the features of a row must rise");
+        if (!rises_in_rows(X.indptr, X.indices)) throw nb::value_error("X: the features of a row must rise");
     }
 
     /// Calls work(prepared row, class, weight) in order.

@@ -26,6 +26,22 @@ inline void check_label_rows(const Longs& x_indptr, const Longs& y_indptr, const
     if (x_indptr.size() != y_indptr.size()) throw nb::value_error("X and Y differ in their number of rows");
 }
 
+/// Whether the entries of each row rise, so that none is there twice.
+inline bool rises_in_rows(std::span<const std::int64_t> indptr, std::span<const std::int32_t> indices) {
+    for (std::size_t i = 1; i < indptr.size(); ++i)
+        for (std::int64_t k = indptr[i - 1] + 1; k < indptr[i]; ++k)
+            if (indices[k] <= indices[k - 1]) return false;
+    return true;
+}
+
+/// Labels that rise within each row.
+inline void check_rising_labels(const Longs& x_indptr, const Longs& y_indptr, const Ints& y_indices, std::int64_t n_labels) {
+    check_label_count(n_labels);
+    check_label_rows(x_indptr, y_indptr, y_indices, n_labels);
+    if (!rises_in_rows(view(y_indptr), view(y_indices))) throw nb::value_error("Y: labels of a row must rise");
+    if (x_indptr.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) throw nb::value_error("at most 2^31 - 2 rows");
+}
+
 /// Labels whose probabilities are asked for.
 inline void check_named_labels(const Ints& labels, std::int64_t n_labels) {
     for (std::int32_t l : view(labels))

@@ -124,6 +124,15 @@ struct InstanceForest : ForestArrays<ArrayView> {
         for (const Entry& e : x) dense[e.feature] = 0.0f;
     }
 
+    /// Puts a row into the scratch, from where `clear` takes it again.
+    ForestRow place(const RowView& row, ForestScratch& s) const {
+        s.dense.resize(static_cast<std::size_t>(features.n_columns()), 0.0f);
+        s.entries.clear();
+        features.append(row.indices, row.values, s.entries);
+        scatter(s.entries, s.dense.data());
+        return {s.entries, s.dense.data()};
+    }
+
     /// Mean of the distributions of these leaves, into s.total for the labels in s.touched.
     void average(std::span<const std::int32_t> leaves, ForestScratch& s) const {
         for (std::int32_t v : leaves)
