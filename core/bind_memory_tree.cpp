@@ -14,6 +14,7 @@
 #include "arrays.hpp"
 #include "checks.hpp"
 #include "csr_answers.hpp"
+#include "learning_rows.hpp"
 #include "memory_answers.hpp"
 #include "memory_state.hpp"
 #include "memory_tree.hpp"
@@ -253,36 +254,13 @@ private:
     template <class Seen>
     void learn_rows(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices,
                     const std::optional<Floats>& sample_weight, const std::optional<Longs>& order, Progress* progress, Seen&& seen) {
-        const CsrView X = checked_csr(x_indptr, x_indices, x_data, any_feature, "X");
-        check_csr(view(y_indptr), view(y_indices), std::numeric_limits<std::int32_t>::max(), "Y");
-        check_finite(X.data);
-        const std::int64_t n = X.n_rows();
-        if (std::ssize(view(y_indptr)) - 1 != n || (sample_weight && static_cast<std::int64_t>(sample_weight->size()) != n))
-            throw nb::value_error("X, Y and sample_weight differ in their number of rows");
-        auto labels_of = [&](std::int64_t i) {
-            const auto y0 = static_cast<std::size_t>(y_indptr.data()[i]), y1 = static_cast<std::size_t>(y_indptr.data()[i + 1]);
-            return view(y_indices).subspan(y0, y1 - y0);
-        };
-        for (std::int64_t i = 0; i < n; ++i)
-            if (const auto labels = labels_of(i); std::ranges::adjacent_find(labels, std::greater_equal{}) != labels.end())
-                throw nb::value_error("the labels of a row must rise");
-        if (order)
-            for (std::int64_t i : view(*order))
-                if (i < 0 || i >= n) throw nb::value_error("order names a row that X does not have");
-        if (sample_weight)
-            for (float w : view(*sample_weight))
-                if (!(w >= 0) || !std::isfinite(w)) throw nb::value_error("sample_weight must not be negative, NaN or infinite");
-        const std::int64_t n_rows = order ? static_cast<std::int64_t>(order->size()) : n;
-        if (progress) progress->total = static_cast<std::size_t>(n_rows);
+        const LearningRows rows(x_indptr, x_indices, x_data, y_indptr, y_indices, sample_weight, order, any_feature);
+        check_finite(rows.X.data);
+        if (!rises_in_rows(rows.label_begin, rows.labels)) throw nb::value_error("the labels of a row must rise");
         const Locked locked(*this);
-        Watch watch;
-        for (std::int64_t k = 0; k < n_rows; ++k) {
-            const std::int64_t i = order ? order->data()[k] : k;
-            const auto x0 = static_cast<std::size_t>(X.indptr[i]), x1 = static_cast<std::size_t>(X.indptr[i + 1]);
-            tree_.learn(X.indices.subspan(x0, x1 - x0), X.data.subspan(x0, x1 - x0), labels_of(i), sample_weight ? sample_weight->data()[i] : 1.0f, scratch_, seen);
-            if (k % 16 == 0) watch.should_stop();
-            if (progress) progress->done = static_cast<std::size_t>(k + 1);
-        }
+        rows.for_each(progress, [&](const RowView& row, std::span<const std::int32_t> labels, float weight) {
+            tree_.learn(row.indices, row.values, labels, weight, scratch_, seen);
+        });
     }
 
     static constexpr std::int64_t chunk = 64;  ///< rows that a thread takes at once

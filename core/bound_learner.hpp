@@ -12,6 +12,7 @@
 #include "block_arrays.hpp"
 #include "checks.hpp"
 #include "csr_answers.hpp"
+#include "learning_rows.hpp"
 #include "online_options.hpp"
 #include "online_search.hpp"
 #include "online_state.hpp"
@@ -313,40 +314,18 @@ private:
     void learn_rows(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices,
                     const std::optional<Floats>& sample_weight, const std::optional<Longs>& order, int n_threads, const nb::object& own, Progress* progress,
                     BeforeEach&& before_each) {
-        constexpr std::int64_t any_column = OnlineLearner::bias_feature / 2;
-        const CsrView X = checked_csr(x_indptr, x_indices, x_data, any_column, "X");
-        check_csr(view(y_indptr), view(y_indices), std::numeric_limits<std::int32_t>::max(), "Y");
-        const std::int64_t n = X.n_rows();
-        if (std::ssize(view(y_indptr)) - 1 != n || (sample_weight && static_cast<std::int64_t>(sample_weight->size()) != n))
-            throw nb::value_error("X, Y and sample_weight differ in their number of rows");
-        if (order)
-            for (std::int64_t i : view(*order))
-                if (i < 0 || i >= n) throw nb::value_error("order names a row that X does not have");
-        if (sample_weight)
-            for (float w : view(*sample_weight))
-                if (!(w >= 0) || !std::isfinite(w)) throw nb::value_error("sample_weight must not be negative, NaN or infinite");
-        const std::int64_t n_rows = order ? static_cast<std::int64_t>(order->size()) : n;
-        if (progress) progress->total = static_cast<std::size_t>(n_rows);
+        const LearningRows rows(x_indptr, x_indices, x_data, y_indptr, y_indices, sample_weight, order, OnlineLearner::bias_feature / 2);
         const Locked locked(*this);
         refuse_while_asking();
         if (policy_ == Policy::none)
-            for (std::int32_t j : view(y_indices))
+            for (std::int32_t j : rows.labels)
                 if (learner_.tree().leaf(j) < 0) throw nb::value_error(("label " + std::to_string(j) + " has no leaf in the given tree").c_str());
-        Watch watch;
-        for (std::int64_t k = 0; k < n_rows; ++k) {
-            const std::int64_t i = order ? order->data()[k] : k;
-            const auto x0 = static_cast<std::size_t>(X.indptr[i]), x1 = static_cast<std::size_t>(X.indptr[i + 1]);
-            const auto y0 = static_cast<std::size_t>(y_indptr.data()[i]), y1 = static_cast<std::size_t>(y_indptr.data()[i + 1]);
-            const auto indices = X.indices.subspan(x0, x1 - x0);
-            const auto labels = view(y_indices).subspan(y0, y1 - y0);
-            const auto values = X.data.subspan(x0, x1 - x0);
-            before_each(indices, values);
+        rows.for_each(progress, [&](const RowView& row, std::span<const std::int32_t> labels, float weight) {
+            before_each(row.indices, row.values);
             OwnPolicy own_policy;
-            if (policy_ == Policy::callable) own_policy = [&](std::int32_t label) { return ask(own, label, indices, values); };
-            learner_.learn(indices, values, labels, sample_weight ? sample_weight->data()[i] : 1.0f, n_threads, own_policy);
-            if (k % 16 == 0) watch.should_stop();
-            if (progress) progress->done = static_cast<std::size_t>(k + 1);
-        }
+            if (policy_ == Policy::callable) own_policy = [&](std::int32_t label) { return ask(own, label, row.indices, row.values); };
+            learner_.learn(row.indices, row.values, labels, weight, n_threads, own_policy);
+        });
     }
 
     Extension ask(const nb::object& own, std::int32_t label, std::span<const std::int32_t> indices, std::span<const float> values) {

@@ -50,10 +50,9 @@ public:
         forest_ = attached_forest(saved_tree, n_labels, features);
         sigma_ = saved_tree.take<float>("sigma");
         if (forest_.n_trees() != 1) throw nb::value_error("a candidate tree is one tree");
-        if (sigma_.size() != forest_.child.size()) throw nb::value_error("model arrays do not fit together: sigma");
-        for (float s : sigma_)
-            if (!(s >= 0) || !std::isfinite(s)) throw nb::value_error("model arrays do not fit together: sigma");
-        base_ = shape<const float>(weights, rank, has_slot_weights);
+        check_arrays(sigma_.size() == forest_.child.size(), "sigma");
+        for (float s : sigma_) check_arrays(s >= 0 && std::isfinite(s), "sigma");
+        base_ = shape<const float>(weight_kind(weights), rank, has_slot_weights);
         const SavedArrays saved_base(base, keep_);
         base_.input = saved_base.take<float>("input");
         base_.output = saved_base.take<float>("output");
@@ -210,10 +209,6 @@ private:
         p.rank = rank;
         p.has_slot_weights = has_slot_weights;
         return p;
-    }
-    template <class F>
-    BaseParameters<F> shape(const std::string& weights, std::int64_t rank, bool has_slot_weights) const {
-        return shape<F>(weight_kind(weights), rank, has_slot_weights);
     }
 
     std::span<const std::int32_t> candidates(std::int64_t leaf) const {
