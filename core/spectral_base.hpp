@@ -150,7 +150,7 @@ public:
         is_positive_.assign(labels.size(), 0);
         bool has_positive = false;
         for (std::size_t k = 0, at = 0; k < labels.size() && at < positive.size();) {
-            if (labels[k] == positive[at]) has_positive = is_positive_[k] = 1;
+            if (labels[k] == positive[at]) is_positive_[k] = has_positive = true;
             labels[k] < positive[at] ? ++k : ++at;
         }
         // Among classes that are all wrong there is nothing to learn.
