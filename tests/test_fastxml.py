@@ -89,6 +89,7 @@ def test_the_pair_and_its_array_grow_the_same_forest(data):
         ({"labels_per_leaf": 0}, "labels_per_leaf must be"),
         ({"normalize": "yes"}, "normalize must be True or False"),
         ({"bias": -1}, "bias must be"),
+        ({"propensity": "high"}, "propensity must be None, .* got 'high'"),
         ({"propensity": (0, 1)}, "propensity A must be a number above 0"),
         ({"propensity": [0.5, 0.5]}, "number for each of the 80 labels"),
         ({"propensity": np.zeros(80)}, "above 0 and at most 1"),

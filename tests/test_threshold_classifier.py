@@ -10,9 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 
 import ramify
-from ramify import OnlinePLTClassifier, PLTClassifier, ThresholdClassifier, decide, metrics
+from ramify import (
+    FastXMLClassifier,
+    MemoryTreeClassifier,
+    OnlinePLTClassifier,
+    PLTClassifier,
+    SpectralTreeClassifier,
+    ThresholdClassifier,
+    decide,
+    metrics,
+)
 from ramify.data.synthetic import make_multilabel
 from ramify.input_checks import Query
 
@@ -238,3 +248,24 @@ def test_a_refused_piece_leaves_an_online_model_as_it_was():
     np.testing.assert_array_equal(clf.thresholds_, before)
     assert clf.estimator_.n_examples_ == 100
     assert clf.online_[20].n_seen == 100
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        PLTClassifier(random_state=0),
+        FastXMLClassifier(n_trees=2, random_state=0),
+        SpectralTreeClassifier(n_candidates=5, random_state=0),
+        MemoryTreeClassifier(random_state=0),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_a_label_is_explained_by_the_estimator_inside(data, estimator):
+    clf = ThresholdClassifier(estimator, random_state=0)
+    with pytest.raises(NotFittedError):
+        clf.explain({0: 1.0})
+    clf.fit(data.X[:200], data.Y[:200])
+    told, own = clf.explain(data.X[[0]]), clf.estimator_.explain(data.X[[0]])
+    assert type(told) is type(own)
+    assert str(told) == str(own)
+    assert told.label == clf.predict_one(data.X[[0]], top_k=1)[0][0]

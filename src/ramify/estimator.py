@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import _check_sample_weight
 
 from ramify.answers import Threshold, best_columns, keep_best, no_entries, one_row
 from ramify.data.csr import csr_rows
 from ramify.decide.decisions import check_thresholds
 from ramify.fitted_state import FittedState
 from ramify.input_checks import InputChecks, Query, TrainingData
-from ramify.inputs import plain_row, row_from_dict
+from ramify.inputs import as_one_row, plain_row, row_from_dict
 from ramify.naming import feature_name_table, label_name_table
 from ramify.progress import shown
 from ramify.validation import check_integer, check_number
@@ -165,11 +166,7 @@ class ExtremeClassifier(InputChecks, FittedState, ClassifierMixin, BaseEstimator
             x = one_row(indices, values, self.n_features_in_)
             if hasattr(self, "feature_names_in_"):  # looked up just now: no warning that they are missing
                 return self._labelled(self._answer(x, self._check_query(top_k, threshold, None)))[0]
-        elif isinstance(x, str):
-            x = [x]
-        elif not sparse.issparse(x) and not isinstance(x, list) and np.ndim(x) == 1:
-            x = np.asarray(x).reshape(1, -1)
-        answer = self.predict_labels(x, top_k, threshold)
+        answer = self.predict_labels(as_one_row(x), top_k, threshold)
         if len(answer) != 1:
             raise ValueError(f"predict_one takes one row, got {len(answer)}; use predict_labels for several")
         return answer[0]
@@ -182,8 +179,14 @@ class ExtremeClassifier(InputChecks, FittedState, ClassifierMixin, BaseEstimator
         truth, has_unknown = self.label_encoding_.encode(y)
         if truth.shape[0] != predicted.shape[0]:
             raise ValueError(f"X has {predicted.shape[0]} rows, but Y has {truth.shape[0]}")
+        if truth.shape[0] == 0:
+            raise ValueError("score needs at least one row, got none")
         differs = (truth != predicted).astype(np.int64).sum(axis=1) > 0
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, predicted, dtype=np.float64)
+            if not weights.sum() > 0:
+                raise ValueError("sample_weight is zero for every row: at least one weight must be above zero")
         return float(np.average(~(differs | has_unknown), weights=weights))
 
     @property
@@ -259,8 +262,10 @@ class ExtremeClassifier(InputChecks, FittedState, ClassifierMixin, BaseEstimator
     def _label_row(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: Any, threshold: Any
     ) -> list[tuple[Any, float]]:
-        if type(top_k) is not int or top_k < 1:
-            top_k = None if top_k is None else check_integer("top_k", top_k, at_least=1)
+        if top_k is not None:
+            # Before the first label of a stream there is none to be asked for, but that is no mistake.
+            top_k = top_k if type(top_k) is int and top_k >= 1 else check_integer("top_k", top_k, at_least=1)
+            top_k = min(top_k, max(self.n_labels_, 1))
         threshold = 0.0 if threshold is None else check_number("threshold", threshold, at_least=0, at_most=1)
         columns, probabilities = self._predict_row(indices, values, top_k, threshold)
         return list(zip(self.label_encoding_.names(columns), probabilities.tolist(), strict=True))

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from ramify.candidate_routes import CandidateExplanation, explain_candidates
-from ramify.inputs import as_texts, row_from_dict
+from ramify.inputs import as_one_row, row_from_dict
 from ramify.memories import MemoryExplanation, explain_memories
 from ramify.naming import hashed_terms, label_name
 from ramify.routes import RouteExplanation, explain_routes
@@ -114,6 +113,7 @@ def explain(
     ('banana', ['long', 'yellow'])
     """
     check_integer("top", top, at_least=1)
+    model._check_fitted()
     ways = (model._explain_row, model._explain_routes, model._explain_candidates, model._explain_memories)
     if all(way is None for way in ways):
         raise ValueError(f"a {type(model).__name__} has no paths to explain")
@@ -198,14 +198,9 @@ def _steps(
 
 
 def _one_row(model: Any, x: Any) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    model._check_fitted()
     if isinstance(x, Mapping):
         return row_from_dict(x, model._feature_index(), model.n_features_in_)
-    if isinstance(x, str):
-        x = [x]
-    elif not sparse.issparse(x) and not isinstance(x, list) and np.ndim(x) == 1 and as_texts(x) is None:
-        x = np.asarray(x).reshape(1, -1)
-    rows = model._check_rows(x)
+    rows = model._check_rows(as_one_row(x))
     if rows.shape[0] != 1:
         raise ValueError(f"explain takes one row, got {rows.shape[0]}")
     return rows.indices, rows.data

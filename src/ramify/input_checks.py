@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ramify.answers import Threshold, no_entries
 from ramify.data.labels import LabelEncoding
-from ramify.inputs import as_texts, canonical_rows, feature_index
+from ramify.inputs import as_texts, canonical_rows, clearer_refusal, feature_index, holds_no_rows
 from ramify.progress import phase
 from ramify.validation import check_integer, check_jobs, check_number, number_of_threads
 
@@ -121,6 +121,8 @@ class InputChecks:
 
     def _draw_seed(self) -> int:
         given = getattr(self, "random_state", None)
+        if isinstance(given, int | np.integer) and not 0 <= given < 2**32:
+            raise ValueError(f"random_state must be at least 0 and below 2**32, got {given}")
         generator = check_random_state(given)  # refuses what is no seed
         return int(given) if isinstance(given, int | np.integer) else int(generator.randint(2**31 - 1))
 
@@ -129,7 +131,7 @@ class InputChecks:
 
     def _validate(self, X: Any, *, reset: bool, ensure_min_samples: int) -> Any:
         # Overflow in the conversion becomes infinity, which is refused by name just after.
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"), clearer_refusal(X):
             return validate_data(
                 self,
                 X,
@@ -162,7 +164,7 @@ class InputChecks:
                     f"give it rows of {self.n_features_in_} features, or train it on texts"
                 )
             return canonical_rows(vectorizer.transform(texts))
-        if vectorizer is not None and isinstance(X, list) and not X:
+        if vectorizer is not None and holds_no_rows(X):
             return no_entries(0, self.n_features_in_)
         return canonical_rows(self._validate(X, reset=False, ensure_min_samples=0))
 

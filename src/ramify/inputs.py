@@ -5,7 +5,8 @@ from __future__ import annotations
 import bisect
 import itertools
 import numbers
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,58 @@ def as_texts(X: Any) -> list[str] | None:
             if not isinstance(text, str):
                 raise ValueError(f"X holds texts, but row {row} is {_shortened(text)}; write '' for an empty text")
     return rows
+
+
+def as_one_row(x: Any) -> Any:
+    """One row as an array of one row, or a text as a list of one text; anything else as it is.
+
+    >>> as_one_row(np.array([0.5, 0.0])), as_one_row("chest pain")
+    (array([[0.5, 0. ]]), ['chest pain'])
+    """
+    if isinstance(x, str):
+        return [x]
+    if not sparse.issparse(x) and not isinstance(x, list) and np.ndim(x) == 1 and as_texts(x) is None:
+        return np.asarray(x).reshape(1, -1)
+    return x
+
+
+def holds_no_rows(X: Any) -> bool:
+    """Whether X is a list, Series or 1-D array of nothing: of texts, say, after a filter that left none.
+
+    >>> holds_no_rows([]), holds_no_rows(np.zeros((0, 3)))
+    (True, False)
+    """
+    return not sparse.issparse(X) and getattr(X, "ndim", 1) == 1 and hasattr(X, "__len__") and len(X) == 0
+
+
+@contextmanager
+def clearer_refusal(X: Any) -> Iterator[None]:
+    """Where X is refused, say what it is and what to give instead, if that can be told."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        said = _said_of_odd_rows(X)
+        if said is None:
+            raise
+        raise ValueError(said) from error
+
+
+def _said_of_odd_rows(X: Any) -> str | None:
+    if X is None or isinstance(X, Iterator):
+        what = "None" if X is None else f"a {type(X).__name__}: give list(X)"
+        return f"X must be an array, a sparse matrix, a DataFrame or a list with one entry a row, got {what}"
+    if isinstance(X, Mapping):
+        return "X is a dict: a row given as feature -> value is for predict_one, explain and learn_one"
+    first = X[0] if isinstance(X, list | tuple) and X else None
+    if isinstance(first, Mapping):
+        return "X is a list of dicts: make rows of them, for instance with scikit-learn's DictVectorizer"
+    if isinstance(first, bytes):
+        return f"row 0 of X is {_shortened(first)}: texts are strings, so decode them first"
+    if hasattr(X, "columns") and hasattr(X, "iloc"):
+        texts = [name for place, name in enumerate(X.columns) if as_texts(X.iloc[:, place].dropna()) is not None]
+        if texts:
+            return f"column {texts[0]!r} of X holds texts: give the texts alone, X[{texts[0]!r}], or only numbers"
+    return None
 
 
 def _shortened(value: Any) -> str:

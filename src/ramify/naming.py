@@ -24,16 +24,12 @@ def label_name_table(names: Mapping[Any, str] | Sequence[str], labels: NDArray[A
             example = f", such as {strange[0]!r}" if strange else ""
             raise ValueError(f"none of the {len(names)} labels that are given names{example} is one of the model's")
         return _table((names.get(label, "") for label in labels.tolist()), "label")
-    if isinstance(names, str) or len(names) != len(labels):
-        raise ValueError(f"the model has {len(labels)} labels, but {len(names)} names are given: name each label")
-    return _table(names, "label")
+    return _table(_as_many(names, len(labels), "label"), "label")
 
 
 def feature_name_table(names: Sequence[str], n_features: int) -> NameTable:
     """A name for each feature column."""
-    if isinstance(names, str) or len(names) != n_features:
-        raise ValueError(f"the model has {n_features} features, but {len(names)} names are given: name each feature")
-    return _table(names, "feature")
+    return _table(_as_many(names, n_features, "feature"), "feature")
 
 
 def check_name_table(table: Any, size: int, what: str) -> NameTable:
@@ -87,6 +83,15 @@ def hashed_terms(model: Any, x: Any) -> dict[int, str]:
         column = int(hasher.transform([[term]]).indices[0])
         terms[column] = f"{terms[column]} | {term}" if column in terms else term
     return terms
+
+
+def _as_many(names: Any, size: int, what: str) -> list[str]:
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise ValueError(f"the model has {size} {what}s: give a list with the name of each, got {names!r:.60}")
+    rows = list(names)
+    if len(rows) != size:
+        raise ValueError(f"the model has {size} {what}s, but {len(rows)} names are given: name each {what}")
+    return rows
 
 
 def _table(names: Iterable[str], what: str) -> NameTable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from collections.abc import Iterator
 from typing import Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
@@ -44,6 +45,8 @@ def _read_any(Y: Any, kind: Kind | None) -> tuple[Kind, Any]:
         return "indicator", read_indicator(Y)
     if isinstance(Y, str | bytes | dict | set | frozenset):
         raise ValueError(f"Y must be an array or a list with one entry a row, got a {type(Y).__name__}")
+    if isinstance(Y, Iterator):
+        raise ValueError(f"Y must be an array or a list with one entry a row, got a {type(Y).__name__}: give list(Y)")
     if isinstance(Y, list | tuple) or (getattr(Y, "ndim", 1) == 1 and getattr(Y, "dtype", None) == np.dtype(object)):
         rows = Y.tolist() if isinstance(Y, np.ndarray) else list(Y)
         if any(issubclass(row_type, _COLLECTIONS) for row_type in set(map(type, rows))):

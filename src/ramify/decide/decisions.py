@@ -29,12 +29,15 @@ def apply_thresholds(P: Any, thresholds: float | ArrayLike) -> sparse.csr_array:
 
 def check_thresholds(thresholds: float | ArrayLike, n_labels: int) -> NDArray[np.float32]:
     """One threshold, or one a label, in single precision, as probabilities are."""
-    given = np.asarray(thresholds, dtype=np.float32)
-    if given.shape not in ((), (n_labels,)) or not (given >= 0).all():
-        raise ValueError(
-            f"thresholds must be one number or one for each of the {n_labels} labels, none negative or NaN, "
-            f"got shape {given.shape}"
-        )
+    allowed = f"thresholds must be one number or one for each of the {n_labels} labels, none negative or NaN"
+    try:
+        given = np.asarray(thresholds, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{allowed}, got {thresholds!r}") from error
+    if given.shape not in ((), (n_labels,)):
+        raise ValueError(f"{allowed}, got shape {given.shape}")
+    if not (given >= 0).all():
+        raise ValueError(f"{allowed}, got {given.flat[int(np.argmin(given >= 0))]}")
     return given
 
 

@@ -253,12 +253,13 @@ def label_gain(
         # labels are sure to be seen.
         factor = max(0.0, np.log(weight.sum()) - 1) * (B + 1) ** A
         return np.asarray(1 + factor * (count + B) ** -A, dtype=np.float32)
-    values = np.asarray(propensity, dtype=np.float64)
+    allowed = f"None, a tuple (A, B), or an array with a number for each of the {Y.shape[1]} labels"
+    try:
+        values = np.asarray(propensity, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"propensity must be {allowed}, got {propensity!r}") from error
     if values.shape != (Y.shape[1],):
-        raise ValueError(
-            f"propensity must be None, a tuple (A, B), or an array with a number for each of the {Y.shape[1]} labels, "
-            f"got shape {values.shape}"
-        )
+        raise ValueError(f"propensity must be {allowed}, got shape {values.shape}")
     if not ((values > 0) & (values <= 1)).all():
         raise ValueError("propensity must be above 0 and at most 1 for every label")
     return np.ascontiguousarray(1 / values, dtype=np.float32)

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from ramify import _core
 from ramify.estimator import ExtremeClassifier, TrainingData
+from ramify.inputs import as_one_row
 from ramify.models.one_row import Settled, learn_plain_row
 from ramify.models.stream_rows import GROWING, DictRow, Piece, StreamRows
 from ramify.progress import phase, shown
@@ -138,11 +139,7 @@ class OnlineClassifier(StreamRows, ExtremeClassifier):
             if learn_plain_row(self, x, y):
                 return self
             x = DictRow(x)
-        elif isinstance(x, str):
-            x = [x]
-        elif not sparse.issparse(x) and not isinstance(x, list) and np.ndim(x) == 1:
-            x = np.asarray(x).reshape(1, -1)
-        return self.partial_fit(x, self._one_label_row(y))
+        return self.partial_fit(as_one_row(x), self._one_label_row(y))
 
     def _check_unchanged(self) -> None:
         """What is learned belongs to the settings it was learned with."""

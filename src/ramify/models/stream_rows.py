@@ -18,7 +18,7 @@ from ramify.data.labels import LabelEncoding
 from ramify.data.names import NameTable
 from ramify.data.text import default_stream_vectorizer
 from ramify.input_checks import InputChecks, check_as_many_rows, weighted_rows
-from ramify.inputs import as_texts, canonical_rows, row_from_dict
+from ramify.inputs import as_texts, canonical_rows, clearer_refusal, holds_no_rows, row_from_dict
 from ramify.validation import check_integer
 
 # Features of one row may have any number below this.
@@ -107,10 +107,10 @@ class StreamRows(InputChecks):
             if vectorizer is None:
                 raise ValueError(f"X holds texts, but this {type(self).__name__} was trained on numbers so far")
             return canonical_rows(vectorizer.transform(texts))
-        if isinstance(X, list) and not X:
+        if holds_no_rows(X):
             return no_entries(0, self.n_features_in_)
         self._check_names(X)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"), clearer_refusal(X):
             checked = check_array(
                 X,
                 accept_sparse="csr",

@@ -309,11 +309,26 @@ class ThresholdClassifier(ExtremeClassifier):
 
     @property
     def _predict_row(self) -> Any:
-        return self.estimator_._predict_row if "estimator_" in self.__dict__ else None
+        return self._of_estimator("_predict_row")
 
     @property
     def _explain_row(self) -> Any:
-        return self.estimator_._explain_row if "estimator_" in self.__dict__ else None
+        return self._of_estimator("_explain_row")
+
+    @property
+    def _explain_routes(self) -> Any:
+        return self._of_estimator("_explain_routes")
+
+    @property
+    def _explain_candidates(self) -> Any:
+        return self._of_estimator("_explain_candidates")
+
+    @property
+    def _explain_memories(self) -> Any:
+        return self._of_estimator("_explain_memories")
+
+    def _of_estimator(self, method: str) -> Any:
+        return getattr(self.estimator_, method) if "estimator_" in self.__dict__ else None
 
     # --- model files ----------------------------------------------------------------------------------------------
 
