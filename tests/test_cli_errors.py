@@ -45,6 +45,7 @@ BAD = [
     ([*TRAIN, "--tree", "oak"], "--tree must be a file or one of kmeans"),
     ([*TRAIN, "--tree", "codes.tsv"], "codes.tsv, line 1: not a label tree"),
     ([*TRAIN, "--multiclass"], "--multiclass needs exactly one"),
+    ([*TRAIN, "--classifier", "lomtree"], "--classifier lomtree needs exactly one"),
     (["predict", "test.txt", "--model", "model", "--threshold", "2"], "threshold must be a number between 0 and 1"),
     (["tree", "--model", "model", "--tree", "3"], "the model has 1 tree"),
     # files
@@ -62,6 +63,7 @@ BAD = [
     (["predict", "long.txt", "--model", "model"], "long.txt, line 3: there are more rows than the 1"),
     (["convert", "train.txt", "no/such/place.npz"], "its directory does not exist"),
     (["convert", "train.txt", "train.npz.gz"], "not packed with gzip"),
+    (["convert", "train.txt", "train.jsonl.gz"], "train.jsonl.gz: JSON lines hold texts"),
     (["predict", "test.txt", "--model", "model", "--out", "no/such/place"], "its directory does not exist"),
     (["plot", "frequency", "train.txt", "--out", "f.gif"], "must end in .png or .svg"),
     (["tree", "--model", "model", "--plot", "f.pdf"], "must end in .png or .svg"),

@@ -48,8 +48,14 @@ def convert(
     from ramify.data import save_npz, save_xmc
     from ramify.data.libsvm import save_libsvm
 
+    suffix = Path(out.name.removesuffix(".gz")).suffix.lower()
+    if to is None and suffix in (".json", ".jsonl"):
+        raise ValueError(
+            f"{out}: JSON lines hold texts, and what is converted are numbers\n"
+            "hint: let the name end in .txt, .svm or .npz, or say --to"
+        )
     loaded = _load(data, format, model, n_jobs(threads))
-    target = to or _BY_SUFFIX.get(Path(out.name.removesuffix(".gz")).suffix.lower(), Target.xmc)
+    target = to or _BY_SUFFIX.get(suffix, Target.xmc)
     written = [out]
     if target is Target.npz:
         if out.suffix == ".gz":

@@ -38,13 +38,13 @@ class LabelledRows:
             return all(len(labels) == 1 for labels in self.Y)
         return bool((np.diff(self.Y.indptr) == 1).all())
 
-    def classes(self) -> Any:
-        """The class of each row, where each has exactly one label."""
+    def classes(self, asked_by: str = "--multiclass") -> Any:
+        """The class of each row, where each has exactly one label; `asked_by` is the option that needs it."""
         counts = list(map(len, self.Y)) if isinstance(self.Y, list) else np.diff(self.Y.indptr).tolist()
         for row, number in enumerate(counts, start=1):
             if number != 1:
-                message = f"row {row} has {output.count(number, 'label')}; --multiclass needs exactly one in each"
-                raise DataError(message, self.path, hint="leave --multiclass out, or drop such rows")
+                message = f"row {row} has {output.count(number, 'label')}; {asked_by} needs exactly one in each"
+                raise DataError(message, self.path, hint=f"leave {asked_by} out, or drop such rows")
         return [labels[0] for labels in self.Y] if isinstance(self.Y, list) else self.Y.indices
 
 

@@ -131,6 +131,7 @@ def train(
             given - {"learning_rate"} if is_softmax else given, BATCH_ONLY if is_online else ONLINE_ONLY, is_online
         )
     shared: dict[str, Any] = {"n_jobs": n_jobs(threads), "random_state": seed}
+    asked_by = "--multiclass" if multiclass else f"--classifier {classifier.value}"
     trained: Any
     if not has_options:
         unfit = {"tree", "is_online", *BATCH_ONLY, *ONLINE_ONLY, *softmax.OWN} & given
@@ -195,7 +196,7 @@ def train(
             rows = read_labelled(data, format, threads=n_jobs(threads))
         names = read_names_for(rows, label_names, feature_names)
         start = time.perf_counter()
-        trained.fit(rows.X, rows.classes() if multiclass else rows.Y)
+        trained.fit(rows.X, rows.classes(asked_by) if multiclass else rows.Y)
         took = time.perf_counter() - start
         names.give_to(trained)
         if hasattr(type(trained), "source_format_"):
