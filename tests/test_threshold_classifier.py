@@ -269,3 +269,13 @@ def test_a_label_is_explained_by_the_estimator_inside(data, estimator):
     assert type(told) is type(own)
     assert str(told) == str(own)
     assert told.label == clf.predict_one(data.X[[0]], top_k=1)[0][0]
+
+
+def test_a_model_that_has_not_met_a_label_is_saved_and_goes_on(tmp_path, data):
+    clf = ThresholdClassifier(OnlinePLTClassifier(random_state=0), random_state=0)
+    clf.partial_fit(data.X[:2], [[], []]).save(tmp_path / "model")
+    loaded = ramify.load(tmp_path / "model")
+    assert loaded.predict_one({0: 1.0}) == []
+    for model in (clf, loaded):
+        model.partial_fit(data.X[2:4], [["a"], ["b", "c"]])
+    assert loaded.predict_labels(data.X[:4]) == clf.predict_labels(data.X[:4]) != []

@@ -81,6 +81,7 @@ class ThresholdClassifier(ExtremeClassifier):
     ((50,), True)
     """
 
+    _may_know_no_label = True  # before the first label of a stream; the estimator says whether that is so
     estimator_: Any
     online_: dict[float, OnlineF]  # for each c, where `partial_fit` has learned
     c_: float
