@@ -102,7 +102,12 @@ class InputChecks:
 
     def _learn_vocabulary(self, texts: list[str]) -> sparse.csr_array:
         given = getattr(self, "vectorizer", None)
-        self.vectorizer_ = self._default_vectorizer() if given is None else clone(given)
+        try:
+            self.vectorizer_ = self._default_vectorizer() if given is None else clone(given)
+        except TypeError as error:
+            raise ValueError(
+                f"vectorizer must be None, a TfidfVectorizer(), a HashingVectorizer() or alike, got {given!r}"
+            ) from error
         with phase("vectorising"):
             rows = canonical_rows(self.vectorizer_.fit_transform(texts))
         self.n_features_in_ = rows.shape[1]

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 ODD_ROWS = {
     "None": (lambda texts: None, "X must be an array, .* got None"),
@@ -90,3 +91,9 @@ def test_odd_thresholds_are_told(make_multilabel, data):
     for odd, told in (("high", "'high'"), (-0.5, "-0.5"), (float("nan"), "nan"), ([0.5], r"shape \(1,\)")):
         with pytest.raises(ValueError, match=f"thresholds must be one number or one for each .* got {told}"):
             clf.set_thresholds(odd)
+
+
+@pytest.mark.parametrize("odd", ["tfidf", TfidfVectorizer, object()], ids=["name", "class", "object"])
+def test_a_vectorizer_that_is_none_is_refused_by_name(make, data, odd):
+    with pytest.raises(ValueError, match="vectorizer must be None, a TfidfVectorizer"):
+        make(vectorizer=odd).fit(data.texts, data.collections)

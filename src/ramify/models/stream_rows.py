@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.utils.validation import _check_feature_names, _get_feature_names, check_array
 
 from ramify.answers import no_entries, one_row
@@ -92,12 +91,8 @@ class StreamRows(InputChecks):
             if table is not None:
                 self.__dict__[name] = table.widened(size)
 
-    def _learn_vocabulary(self, texts: list[str]) -> sparse.csr_array:
-        given = getattr(self, "vectorizer", None)
-        self.vectorizer_ = default_stream_vectorizer() if given is None else clone(given)
-        rows = canonical_rows(self.vectorizer_.fit_transform(texts))
-        self.n_features_in_ = rows.shape[1]
-        return rows
+    def _default_vectorizer(self) -> Any:
+        return default_stream_vectorizer()
 
     def _stream_rows(self, X: Any) -> sparse.csr_array:
         """Rows as csr: texts by the vectorizer that is there, numbers as they are, whatever their width."""
