@@ -104,6 +104,8 @@ def test_the_same_seed_decides_the_same_and_refusals_say_why():
     P = sparse_estimates(300)
     one, other = (decide.decide_budget(P, 2, random_state=3).decisions for _ in range(2))
     assert (one != other).nnz == 0
+    everything = decide.decide_budget(P, 2**70).decisions
+    assert everything.nnz == P.nnz
     for call, said in [
         (lambda: decide.decide_budget(P, 0), "k must be"),
         (lambda: decide.decide_budget(P, 2, objective="accuracy"), "objective must be"),

@@ -363,6 +363,12 @@ def test_impossible_propensities_are_refused(metric, propensity, message):
     [
         (lambda: metrics.propensities(GOOD_Y), "propensities need at least 3 training rows .*, got 2"),
         (lambda: metrics.propensities(GOOD_Y, A=-1), "A must be a positive number, got -1"),
+        (lambda: metrics.propensities(GOOD_Y, B="high"), "B must be a positive number, got 'high'"),
+        (lambda: metrics.psp_at_k(GOOD_Y, GOOD_P, {}), "propensity must be an array with one entry per label"),
+        (lambda: metrics.macro_f1(GOOD_Y, GOOD_Y, empty=None), "empty must be a number from 0 to 1"),
+        (lambda: metrics.log_loss(GOOD_Y, GOOD_P, eps="small"), "eps must lie between 0 and 0.5, got 'small'"),
+        (lambda: metrics.evaluate(GOOD_Y, GOOD_P, ks=3), r"ks must name the places .* ks=\(1, 3, 5\), got 3"),
+        (lambda: metrics.ndcg_at_k(GOOD_Y, GOOD_P, 2**70), "k must be an integer of at most 2147483647"),
         (lambda: metrics.propensities(GOOD_Y, B=NAN), "B must be a positive number, got nan"),
         (lambda: metrics.propensities(GOOD_Y, n_labels=5), "Y_train has 3 labels .*, but n_labels is 5"),
         (lambda: metrics.macro_f1(GOOD_Y, GOOD_Y, empty=2), "empty must be a number from 0 to 1"),

@@ -187,6 +187,12 @@ def test_senseless_sizes_are_refused(arguments, message):
         progressive.evaluate(learner(), DATA.X, DATA.Y, **arguments)
 
 
+@pytest.mark.parametrize("rows", [3, object()], ids=["number", "object"])
+def test_what_has_no_rows_is_refused(rows):
+    with pytest.raises(ValueError, match="rows must be an array, a sparse matrix, a DataFrame or a list"):
+        progressive.evaluate(learner(), rows, DATA.Y)
+
+
 def test_a_model_that_cannot_learn_in_pieces_is_refused():
     from ramify import PLTClassifier
 

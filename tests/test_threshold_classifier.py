@@ -146,6 +146,8 @@ def test_refused_parameters_are_named(data):
         ({"objective": "accuracy"}, "objective must be"),
         ({"c": 0.5}, "c must be a number of at least 1"),
         ({"c": []}, "at least one"),
+        ({"c": None}, "c must be a number of at least 1, got None"),
+        ({"c": "10"}, "c must be a number of at least 1, got '10'"),
         ({"empty": 1}, "empty must be"),
         ({"candidates": 0}, "candidates must be"),
         ({"held_out": 0}, "held_out must be"),

@@ -172,6 +172,8 @@ def test_what_is_not_a_tree_is_refused_and_named(parent, label, n_labels, messag
     ("call", "message"),
     [
         (lambda tree: tree.path(5), "label must lie between 0 and 4, got 5"),
+        (lambda tree: tree.path(0.5), "label must lie between 0 and 4, got 0.5"),
+        (lambda tree: tree.is_leaf("root"), "node must lie between 0 and 8, got root"),
         (lambda tree: tree.depth_of(-1), "label must lie between 0 and 4, got -1"),
         (lambda tree: tree.is_leaf(99), "node must lie between 0 and 8, got 99"),
         (lambda tree: tree.children(-1), "node must lie between 0 and 8, got -1"),

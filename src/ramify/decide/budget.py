@@ -154,7 +154,7 @@ class _Counts:
     def ascend(self, scores: sparse.csr_array, k: int, order: NDArray[np.int64], is_chosen: NDArray[np.uint8]) -> int:
         return _core.ascend_budget(
             self.objective,
-            k,
+            min(k, max(len(self.hits), 1)),  # no row has more labels than there are
             scores.indptr.astype(np.int64, copy=False),
             scores.indices.astype(np.int32, copy=False),
             scores.data,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,13 +50,27 @@ def tune(
     return tune_fta(found, None, common=common, **settings) if method == "fta" else tune_sto(found, None, **settings)
 
 
+def tried_values(c: Any) -> list[float]:
+    """The values of c to be tried: one number, or several, each at least 1.
+
+    >>> tried_values(10), tried_values((10, 2))
+    ([10], [10, 2])
+    """
+    values = list(c) if isinstance(c, Iterable) and not isinstance(c, str | bytes) else [c]
+    if not values:
+        raise ValueError("c must name at least one value")
+    for one in values:
+        check_number("c", one, at_least=1)
+    return values
+
+
 def choose_thresholds(
     P: Any,
     Y: Any,
     *,
     method: str = "ofo",
     objective: str = "macro_f1",
-    c: Sequence[float] = C,
+    c: float | Sequence[float] = C,
     a: float = 1.0,
     common: bool = False,
     prior: ArrayLike | None = None,
@@ -80,11 +94,11 @@ def choose_thresholds(
     check_choice("objective", objective, OBJECTIVES)
     if method == "ofo":
         check_objective(objective)
-    tried = [check_number("c", one, at_least=1) for one in c]
-    if not tried:
-        raise ValueError("c must name at least one value")
+    c = tried_values(c)
+    check_number("a", a, at_least=0)
     value_of_empty, folds = check_empty(empty), check_integer("folds", folds, at_least=1)
     found = estimates(P, Y)
+    folds = min(folds, max(found.n_rows, 1))
     known = check_prior(prior, found)
 
     def tuned(part: Estimates, one: float) -> NDArray[np.float32]:
@@ -94,8 +108,8 @@ def choose_thresholds(
     parts = [found.take(fold != k) for k in range(folds)] if folds > 1 else [found]
     fold_of = fold[found.row_of]
     values, best, best_thresholds = {}, -1.0, np.zeros(0, dtype=np.float32)
-    for given, one in zip(c, tried, strict=True):
-        thresholds = [tuned(part, one) for part in parts]
+    for given in c:
+        thresholds = [tuned(part, float(given)) for part in parts]
         kept = [is_kept(found, of_part) & (fold_of == k) for k, of_part in enumerate(thresholds)]
         values[given] = value_of_kept(found, np.logical_or.reduce(kept), objective, value_of_empty)
         if values[given] > best:

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ramify.decide.choice import METHODS, C, tune
+from ramify.decide.choice import METHODS, C, tried_values, tune
 from ramify.decide.decisions import value_of
 from ramify.decide.estimates import OBJECTIVES, check_empty, check_prior, estimates
 from ramify.decide.ofo import OFO_OBJECTIVES
@@ -33,7 +33,7 @@ def f_measure_curves(
     *,
     methods: Sequence[str] = METHODS,
     objective: str = "macro_f1",
-    c: Sequence[float] = C,
+    c: float | Sequence[float] = C,
     prior: ArrayLike | None = None,
     empty: str = "zero",
 ) -> list[Curve]:
@@ -46,7 +46,7 @@ def f_measure_curves(
     ((1.0, 0.3333333333333333), (1.0, 0.3333333333333333))
     """
     check_choice("objective", objective, OBJECTIVES)
-    value_of_empty = check_empty(empty)
+    value_of_empty, tried = check_empty(empty), tried_values(c)
     tuned_on, others = estimates(P_validation, Y_validation), estimates(P_test, Y_test)
     known = check_prior(prior, tuned_on)
     curves = []
@@ -54,10 +54,10 @@ def f_measure_curves(
         check_choice("method", method, METHODS)
         if method == "ofo" and objective not in OFO_OBJECTIVES:
             continue
-        found = [tune(tuned_on, method, one, objective=objective, prior=known, empty=empty) for one in c]
+        found = [tune(tuned_on, method, one, objective=objective, prior=known, empty=empty) for one in tried]
         validation, test = (
             tuple(value_of(rows, thresholds, objective, value_of_empty) for thresholds in found)
             for rows in (tuned_on, others)
         )
-        curves.append(Curve(method, tuple(c), validation, test))
+        curves.append(Curve(method, tuple(tried), validation, test))
     return curves

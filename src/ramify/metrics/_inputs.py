@@ -137,10 +137,15 @@ def number_of_labels(*arrays: Any) -> int:
     return largest + 1
 
 
+_MOST = 2**31 - 1
+
+
 def as_positive_integer(value: Any, name: str) -> int:
-    """An integer of at least 1."""
+    """An integer of at least 1, and no more than labels can be."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 1:
         raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+    if value > _MOST:
+        raise ValueError(f"{name} must be an integer of at most {_MOST}, got {value!r}")
     return int(value)
 
 

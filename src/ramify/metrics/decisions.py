@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ def example_f1(Y_true: Any, Y_pred: Any, *, empty: float = 1.0) -> float:
 
 def _decisions(Y_true: Any, Y_pred: Any, empty: float) -> tuple[csr_array, csr_array, NDArray[np.intp]]:
     """Both arrays, checked, and which of the stored predictions are right."""
-    if not 0.0 <= empty <= 1.0:
+    if not isinstance(empty, numbers.Real) or not 0.0 <= empty <= 1.0:
         raise ValueError(f"empty must be a number from 0 to 1 (1.0 after Lewis, 0.0 as in scikit-learn), got {empty!r}")
     n_labels = number_of_labels(Y_true, Y_pred)
     true = as_indicator(Y_true, "Y_true", n_labels=n_labels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +37,7 @@ def log_loss(Y_true: Any, P: Any, *, eps: float = CLIP, multiclass: bool = False
     >>> round(log_loss([0], np.array([[0.5, 0.5]]), multiclass=True), 4)
     0.6931
     """
-    if not 0.0 < eps < 0.5:
+    if not isinstance(eps, numbers.Real) or not 0.0 < eps < 0.5:
         raise ValueError(f"eps must lie between 0 and 0.5, got {eps!r}")
     comparison, p = _probabilities(Y_true, P)
     if multiclass:

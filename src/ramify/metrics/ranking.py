@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -103,10 +104,9 @@ def propensities(Y_train: Any, A: float = 0.55, B: float = 1.5, *, n_labels: int
     >>> propensities(np.eye(4, 3)).round(3)
     array([0.721, 0.721, 0.721])
     """
-    if not (np.isfinite(A) and A > 0):
-        raise ValueError(f"A must be a positive number, got {A!r}")
-    if not (np.isfinite(B) and B > 0):
-        raise ValueError(f"B must be a positive number, got {B!r}")
+    for name, value in (("A", A), ("B", B)):
+        if not isinstance(value, numbers.Real) or not 0 < value < np.inf:
+            raise ValueError(f"{name} must be a positive number, got {value!r}")
     if n_labels is not None:
         n_labels = as_positive_integer(n_labels, "n_labels")
     Y = as_indicator(Y_train, "Y_train", n_labels=n_labels)
@@ -207,7 +207,10 @@ def _padded(
 
 def inverse_propensity(propensity: Any, n_labels: int) -> NDArray[np.float64]:
     """Check the propensities and turn them into weights."""
-    p = np.asarray(propensity, dtype=np.float64)
+    try:
+        p = np.asarray(propensity, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"propensity must be an array with one entry per label, got {propensity!r}") from error
     if p.shape != (n_labels,):
         raise ValueError(f"propensity must have one entry per label, shape ({n_labels},), got shape {p.shape}")
     wrong = ~((p > 0) & (p <= 1))

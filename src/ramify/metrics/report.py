@@ -21,6 +21,8 @@ def evaluate(Y_true: Any, P: Any, ks: Iterable[int] = (1, 3, 5), propensity: Any
     >>> report["P@1"], report["R@2"], sorted(report)[-1]
     (0.5, 0.5, 'nDCG@2')
     """
+    if not isinstance(ks, Iterable):
+        raise ValueError(f"ks must name the places to measure at, for example ks=(1, 3, 5), got {ks!r}")
     places = sorted({as_positive_integer(k, "every k of ks") for k in ks})
     if not places:
         raise ValueError("ks is empty; name at least one k, for example ks=(1, 3, 5)")

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from ramify.answers import no_entries
 from ramify.decide import C, OnlineF, choose_thresholds
-from ramify.decide.choice import CANDIDATES, METHODS
+from ramify.decide.choice import CANDIDATES, METHODS, tried_values
 from ramify.decide.estimates import EMPTY, OBJECTIVES, kappa
 from ramify.decide.ofo import check_objective
 from ramify.estimator import ExtremeClassifier, Query, TrainingData
@@ -130,8 +130,7 @@ class ThresholdClassifier(ExtremeClassifier):
         check_choice("objective", self.objective, OBJECTIVES)
         if self.method == "ofo":
             check_objective(self.objective)
-        for one in self._tried():
-            check_number("c", one, at_least=1)
+        tried_values(self.c)
         check_number("a", self.a, at_least=0)
         check_flag("common", self.common)
         check_choice("empty", self.empty, EMPTY)
@@ -143,12 +142,6 @@ class ThresholdClassifier(ExtremeClassifier):
         check_flag("refit", self.refit)
         check_integer("block", self.block, at_least=1)
         check_flag("verbose", self.verbose)
-
-    def _tried(self) -> list[float]:
-        values = [self.c] if isinstance(self.c, int | float | np.number) else list(self.c)
-        if not values:
-            raise ValueError("c must name at least one value")
-        return values
 
     # --- training -------------------------------------------------------------------------------------------------
 
@@ -180,7 +173,7 @@ class ThresholdClassifier(ExtremeClassifier):
 
     def _tune(self, data: TrainingData, held_out: NDArray[np.int64]) -> None:
         prior = np.bincount(data.Y.indices, minlength=self.n_labels_) / data.X.shape[0]
-        tried = self._tried()
+        tried = tried_values(self.c)
         least = kappa(1 / max(tried), prior)
         top_k = None if self.candidates is None else min(self.candidates, self.n_labels_)
         P = self.estimator_._sparse_probabilities(data.X[held_out], Query(top_k, least))
@@ -217,7 +210,7 @@ class ThresholdClassifier(ExtremeClassifier):
             if "online_" not in self.__dict__:
                 with self._unchanged_on_failure():
                     self.estimator_ = self._new_estimator()
-                    self.online_ = {one: self._new_online(one) for one in self._tried()}
+                    self.online_ = {one: self._new_online(one) for one in tried_values(self.c)}
                     self._learn_pieces(X, y, classes, sample_weight)
             else:
                 self._learn_pieces(X, y, None, sample_weight)
@@ -355,7 +348,7 @@ class ThresholdClassifier(ExtremeClassifier):
         if metadata["has_vectorizer"]:
             self.estimator.vectorizer = clone(self.vectorizer_)
         if "online" in metadata:
-            self.online_ = {one: self._new_online(one) for one in self._tried()}
+            self.online_ = {one: self._new_online(one) for one in tried_values(self.c)}
             for online, counts in zip(self.online_.values(), metadata["online"], strict=True):
                 online.restore(**counts)
         if "c" in metadata:

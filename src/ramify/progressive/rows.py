@@ -100,6 +100,8 @@ def _is_written_indicator(Y: Any) -> bool:
 
 
 def n_rows(X: Any) -> int:
+    if not hasattr(X, "shape") and not hasattr(X, "__len__"):
+        raise ValueError(f"rows must be an array, a sparse matrix, a DataFrame or a list, got {X!r:.60}")
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 

@@ -258,12 +258,12 @@ class LabelTree:
         self.__dict__.update(attributes)
 
     def _checked_node(self, node: int) -> int:
-        if not 0 <= node < self.n_nodes:
+        if not isinstance(node, int | np.integer) or not 0 <= node < self.n_nodes:
             raise ValueError(f"node must lie between 0 and {self.n_nodes - 1}, got {node}")
         return int(node)
 
     def _leaf(self, label: int) -> int:
-        if not 0 <= label < self.n_labels:
+        if not isinstance(label, int | np.integer) or not 0 <= label < self.n_labels:
             raise ValueError(f"label must lie between 0 and {self.n_labels - 1}, got {label}")
         leaf = int(self.leaf_of[label])
         if leaf < 0:
