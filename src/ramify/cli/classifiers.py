@@ -1,17 +1,42 @@
-"""Classifiers other than label trees, by a short name, with their parameters as NAME=VALUE."""
+"""What `ramify train` trains: classifiers by a short name, those without options of their own with NAME=VALUE."""
 
 from __future__ import annotations
 
 import json
+from enum import Enum
 from typing import Annotated, Any
 
 import typer
 
-from ramify.cli.softmax import Kind
+
+class Kind(str, Enum):
+    """What `ramify train` trains."""
+
+    plt = "plt"
+    tree_softmax = "tree-softmax"
+    fastxml = "fastxml"
+    spectral = "spectral"
+    lomtree = "lomtree"
+    filter_tree = "filter-tree"
+    memory_tree = "memory-tree"
+    random_tree = "random-tree"
+    oaa = "oaa"
+    online_random_tree = "online-random-tree"
+    online_oaa = "online-oaa"
+
 
 # Those whose parameters have options of their own; the others are made by `ramify.models.presets`.
 WITH_OPTIONS = (Kind.plt, Kind.tree_softmax)
 
+KindOption = Annotated[
+    Kind,
+    typer.Option(
+        "--classifier",
+        help="plt: linear label tree; tree-softmax: embeddings, as in fastText; fastxml: trees over rows; "
+        "spectral: candidates by a tree, then decided; lomtree, filter-tree, memory-tree: one class a row (memory-tree "
+        "also several), in logarithmic time; random-tree, oaa: the usual baselines.",
+    ),
+]
 Parameters = Annotated[
     list[str] | None,
     typer.Option(

@@ -8,36 +8,11 @@ from typing import Annotated, Any
 import typer
 
 
-class Kind(str, Enum):
-    """What `ramify train` trains."""
-
-    plt = "plt"
-    tree_softmax = "tree-softmax"
-    fastxml = "fastxml"
-    spectral = "spectral"
-    lomtree = "lomtree"
-    filter_tree = "filter-tree"
-    memory_tree = "memory-tree"
-    random_tree = "random-tree"
-    oaa = "oaa"
-    online_random_tree = "online-random-tree"
-    online_oaa = "online-oaa"
-
-
 class Storage(str, Enum):
     float32 = "float32"
     int8 = "int8"
 
 
-KindOption = Annotated[
-    Kind,
-    typer.Option(
-        "--classifier",
-        help="plt: linear label tree; tree-softmax: embeddings, as in fastText; fastxml: trees over rows; "
-        "spectral: candidates by a tree, then decided; lomtree, filter-tree, memory-tree: one class a row (memory-tree "
-        "also several), in logarithmic time; random-tree, oaa: the usual baselines.",
-    ),
-]
 Dim = Annotated[int | None, typer.Option("--dim", help="tree-softmax: numbers in an embedding.")]
 Epochs = Annotated[int | None, typer.Option("--epochs", help="tree-softmax: times the rows are gone over.")]
 StorageOption = Annotated[

@@ -53,7 +53,7 @@ def train(
     context: typer.Context,
     data: DataFile,
     model: Annotated[Path, typer.Option("--model", "-m", metavar="DIR", help="Where to save.", show_default=False)],
-    classifier: softmax.KindOption = softmax.Kind.plt,
+    classifier: classifiers.KindOption = classifiers.Kind.plt,
     parameter: classifiers.Parameters = None,
     tree: Annotated[
         str,
@@ -123,7 +123,7 @@ def train(
 
     check_target(model)
     given = online.given_on_command_line(context)
-    is_softmax = classifier is softmax.Kind.tree_softmax
+    is_softmax = classifier is classifiers.Kind.tree_softmax
     has_options = classifier in classifiers.WITH_OPTIONS
     if has_options:
         softmax.refuse_options(given, is_softmax=is_softmax, is_online=is_online)
