@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from ramify import _core
 
 WEIGHTS = ("low_rank", "full", "hashed")
-LEARNED = ("input", "output", "label_bias", "slot_bias")
-SUMS = tuple(f"{name}_sum" for name in LEARNED)
 
 # Weights for every label and feature: beyond this, they are refused rather than tried.
 MOST_WEIGHTS = 2**30
