@@ -61,6 +61,13 @@ def load(path: str | os.PathLike[str], verify: bool | None = None) -> Any:
     """Load a model that `save` has written; its arrays are memory-mapped, so processes share them.
 
     `verify=True` compares every byte with the checksum; by default this is done for models of up to 64 MB.
+
+    >>> import tempfile
+    >>> from ramify import PLTClassifier
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     PLTClassifier(random_state=0).fit(["red apple", "green pear"] * 5, ["apple", "pear"] * 5).save(folder)
+    ...     load(folder).predict(["a green pear"]).tolist()
+    ['pear']
     """
     manifest, arrays = read_model(path, verify)
     name = manifest.get("class")

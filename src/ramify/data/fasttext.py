@@ -17,6 +17,13 @@ def iter_fasttext(path: PathLike) -> Iterator[LabelledText]:
 
     Labels come without the prefix and may stand anywhere in the line; a line without any has none. Blank lines are
     skipped. Raises DataError with the line's number.
+
+    >>> import tempfile, os
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "notes.txt")
+    ...     _ = open(path, "w").write("__label__R07.9 acute chest pain")
+    ...     [(record.text, record.labels) for record in iter_fasttext(path)]
+    [('acute chest pain', ['R07.9'])]
     """
     check_is_text(read_start(path, 4096), path)
     for number, line in iter_lines(path):

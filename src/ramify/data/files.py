@@ -76,7 +76,15 @@ def iter_lines(path: PathLike) -> Iterator[tuple[int, str]]:
 
 
 def read_names(path: PathLike) -> list[str]:
-    """One name per line, as in labels.txt.gz; blank lines only at the end, where they are dropped."""
+    """One name per line, as in labels.txt.gz; blank lines only at the end, where they are dropped.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "labels.txt")
+    ...     _ = path.write_text("chest pain\\ncough, dry\\n")
+    ...     read_names(path)
+    ['chest pain', 'cough, dry']
+    """
     names = [line for _, line in iter_lines(path)]
     while names and not names[-1].strip():
         names.pop()

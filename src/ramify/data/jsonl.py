@@ -24,6 +24,13 @@ def iter_jsonl(path: PathLike, *, labels_required: bool = True) -> Iterator[Labe
 
     Blank lines are skipped and other keys ignored. Without `labels_required` a row may lack "labels" and then has none.
     Raises DataError with the line's number.
+
+    >>> import tempfile, os
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "notes.jsonl")
+    ...     _ = open(path, "w").write('{"text": "acute chest pain", "labels": ["R07.9"]}')
+    ...     [record.labels for record in iter_jsonl(path)]
+    [['R07.9']]
     """
     check_is_text(read_start(path, 4096), path)
     for number, line in iter_lines(path):

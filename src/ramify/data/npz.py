@@ -38,7 +38,15 @@ def save_npz(
     feature_names: Sequence[str] | None = None,
     texts: Sequence[str] | None = None,
 ) -> None:
-    """Write features, 0/1 labels and, if given, names and texts; `load_npz` gives back the same bits."""
+    """Write features, 0/1 labels and, if given, names and texts; `load_npz` gives back the same bits.
+
+    >>> import tempfile, os
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "train.npz")
+    ...     save_npz(path, [[0.5, 0.0]], [[1, 0, 1]], label_names=["a", "b", "c, d"])
+    ...     load_npz(path).label_names
+    ['a', 'b', 'c, d']
+    """
     X, Y = as_features(X), as_indicator(Y)
     strings = {"label_names": label_names, "feature_names": feature_names, "texts": texts}
     given = {name: list(entries) for name, entries in strings.items() if entries is not None}

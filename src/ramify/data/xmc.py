@@ -21,6 +21,14 @@ def load_xmc(path: PathLike, *, n_jobs: int | None = None) -> Dataset:
     With a header every further line is a row: one that starts with a space or with a feature has no labels, a blank one
     nothing at all. Values of a repeated feature are added, a repeated label counts once. The result does not depend on
     `n_jobs`. Raises DataError with line and column.
+
+    >>> import tempfile, os
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "train.txt")
+    ...     _ = open(path, "w").write("2 3 4\\n0,3 1:0.5\\n2 0:1 2:0.25\\n")
+    ...     data = load_xmc(path)
+    >>> data.X.toarray().tolist(), data.Y.toarray().tolist()
+    ([[0.0, 0.5, 0.0], [1.0, 0.0, 0.25]], [[1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 1.0, 0.0]])
     """
     content = _read_text(path)
     try:
@@ -42,6 +50,14 @@ def load_libsvm(
     Blank lines are skipped. Labels are columns, from 0. Features count from 0 or 1: "auto" takes 0 if the file has a
     feature 0, so say which for a test file, as it may differ from its training file. `n_features` and `n_labels` fix
     the widths; else the largest index does.
+
+    >>> import tempfile, os
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "train.svm")
+    ...     _ = open(path, "w").write("1 1:0.5 3:1\\n0,1 2:2\\n")
+    ...     data = load_libsvm(path)
+    >>> data.X.toarray().tolist(), data.Y.toarray().tolist()
+    ([[0.5, 0.0, 1.0], [0.0, 2.0, 0.0]], [[0.0, 1.0], [1.0, 1.0]])
     """
     if zero_based not in (True, False, "auto"):
         raise ValueError(f'zero_based must be True, False or "auto", got {zero_based!r}')

@@ -112,7 +112,11 @@ class OnlineBudget:
 
 
 def expected_value(P: Any, decisions: Any, *, objective: str = "macro_f1", positive: ArrayLike | None = None) -> float:
-    """The objective expected of 0/1 decisions, the estimates being the labels' probabilities."""
+    """The objective expected of 0/1 decisions, the estimates being the labels' probabilities.
+
+    >>> round(expected_value(np.array([[0.8, 0.2], [0.4, 0.6]]), [[1, 0], [0, 1]]), 3)
+    0.697
+    """
     scores, objective, _ = _checked(P, objective, 1)
     decided = as_indicator(decisions, "decisions", n_labels=scores.shape[1])
     check_same_shape(decided, "decisions", scores, "P")

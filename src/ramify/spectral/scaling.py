@@ -29,5 +29,9 @@ def hellinger(X: sparse.csr_array) -> sparse.csr_array:
 
 
 def scaled_rows(X: sparse.csr_array, scaling: str | None) -> sparse.csr_array:
-    """Rows as the tree takes them; unit length is given to them in the core."""
+    """Rows as the tree takes them; unit length is given to them in the core.
+
+    >>> scaled_rows(sparse.csr_array(np.array([[1.0, 3.0]], dtype=np.float32)), "hellinger").toarray().round(3)
+    array([[0.5  , 0.866]], dtype=float32)
+    """
     return hellinger(X) if scaling == "hellinger" else X
