@@ -25,13 +25,12 @@ import numpy as np
 
 import environments
 import lomtree_sets
-from learners import vowpal_wabbit
 from lomtree_sets import ClassSet, Rows, write_vw
 from measure import Stopwatch
 
 RATES = (0.25, 0.5, 1.0, 2.0, 4.0)
 NODES = (1, 4, 16, 64)
-PEERS = ("log_multi", "recall_tree", "memory_tree", "oaa")
+PEERS = ("log_multi", "recall_tree", "oaa")  # memory trees: memory_tree.py
 WORK = Path(__file__).parent / "work"
 
 
@@ -65,8 +64,13 @@ def grid(name: str, n_classes: int, quick: bool) -> list[dict[str, Any]]:
     rates = RATES[:3] if quick else RATES
     if name == "lomtree":
         return [
-            {"learning_rate": rate, "max_nodes": nodes * n_classes - 1, "loss": loss}
-            for rate, nodes, loss in itertools.product(rates, NODES, ("squared", "logistic"))
+            {
+                "learning_rate": rate,
+                "max_nodes": nodes * n_classes - 1,
+                "forgetting": forgetting,
+                "normalize": normalize,
+            }
+            for rate, nodes, forgetting, normalize in itertools.product(rates, NODES, (0.03, 0.1), (True, False))
         ]
     if name == "filter-tree":
         return [{"learning_rate": rate} for rate in rates]
@@ -109,10 +113,6 @@ def vw(options: str, passes: int, train: list[Path], test: Path, folder: Path, m
 def options(peer: str, data: ClassSet, quick: bool) -> list[str]:
     """Settings of a peer to choose from."""
     rates = RATES[:3] if quick else RATES
-    if peer == "memory_tree":  # as its authors run it, and with larger steps
-        nodes = int(2 * len(data.train.y) / (10 * math.log2(len(data.train.y))))
-        told = vowpal_wabbit.MEMORY_TREE.format(nodes=nodes, labels=data.n_classes + 1)
-        return [told.replace("-l 0.001", f"-l {rate}") for rate in (0.001, 0.1, 1.0)]
     # --log_multi has one inner node fewer than the classes that it is told of.
     factors = NODES if peer == "log_multi" else (1,)
     return [f"--{peer} {f * data.n_classes + 1} -l {rate} -b 24" for rate, f in itertools.product(rates, factors)]
