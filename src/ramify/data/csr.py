@@ -41,5 +41,4 @@ def csr_parts(X: sparse.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32]
 
 def label_parts(Y: sparse.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Where each row of a 0/1 array begins, and its columns: all that there is to say of labels."""
-    indptr, indices, _ = csr_parts(Y)
-    return indptr, indices
+    return Y.indptr.astype(np.int64, copy=False), Y.indices.astype(np.int32, copy=False)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from ramify import _core
+from ramify.data.csr import label_parts
 from ramify.decide.decisions import f_measure
 from ramify.decide.estimates import Estimates, as_stored, check_empty, check_prior, estimates, lower_bound
 from ramify.metrics._inputs import as_indicator, check_same_shape
@@ -25,6 +25,7 @@ class OnlineF:
     With `bounded`, thresholds stay at or above prior_j / (prior_j + 1), the prior being `prior` if given, or else the
     share of the rows seen so far (causal). Paper: extreme-f-measure, section 4.3 and algorithm 2.
 
+    >>> from scipy import sparse
     >>> P = sparse.csr_array(np.array([[0.9, 0.2], [0.4, 0.3], [0.3, 0.1]], dtype=np.float32))
     >>> ofo = OnlineF(a=1, b=4).update(P, np.array([[1, 0], [1, 1], [0, 0]]))
     >>> ofo.a.tolist(), ofo.b.tolist(), ofo.thresholds.round(3).tolist()
@@ -62,9 +63,9 @@ class OnlineF:
         self._widen(scores.shape[1])
         is_causal = self.bounded and self._bound is None and self.objective == "macro_f1"
         _core.online_f_pass(
-            *_parts(scores),
+            *label_parts(scores),
             scores.data,
-            *_parts(truth),
+            *label_parts(truth),
             len(self.positives),
             self.a,
             self.b,
@@ -150,6 +151,7 @@ def tune_ofo(
     a / b is where every threshold begins: the paper has a = 1 and chooses b. "micro_f1" keeps one pair for all labels.
     Paper: extreme-f-measure, section 4.3 and algorithm 2. For a stream see `OnlineF`.
 
+    >>> from scipy import sparse
     >>> P = sparse.csr_array(np.array([[0.9, 0.2], [0.4, 0.3], [0.3, 0.1]], dtype=np.float32))
     >>> tune_ofo(P, np.array([[1, 0], [1, 1], [0, 0]]), b=4).round(3).tolist()
     [0.4000000059604645, 0.3330000042915344]
@@ -170,7 +172,3 @@ def check_initial(a: Any, b: Any) -> tuple[float, float]:
     if a > b:
         raise ValueError(f"a must not be above b (a / b is the first threshold), got {a!r} and {b!r}")
     return a, b
-
-
-def _parts(array: sparse.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    return array.indptr.astype(np.int64, copy=False), array.indices.astype(np.int32, copy=False)

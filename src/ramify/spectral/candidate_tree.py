@@ -122,7 +122,7 @@ class CandidateTree:
         kept = np.arange(len(label)) - first[node] < self.n_candidates
         has_counts = np.flatnonzero(self.is_leaf | (np.diff(self.arrays["count_begin"]) > 0))
         head = self.arrays["head"]
-        head_count = self.arrays["head_count"].reshape(n_nodes, len(head))[has_counts]
+        head_count = self._head_count()[has_counts]
         node = np.concatenate([node[kept], np.repeat(has_counts, len(head))])
         label = np.concatenate([label[kept], np.tile(head, len(has_counts))])
         count = np.concatenate([count[kept], head_count.ravel()])
@@ -252,12 +252,17 @@ class CandidateTree:
         counts: NDArray[np.float32] = self.arrays["head_count"].reshape(len(self.arrays["child"]), -1)
         return counts
 
-    def _below(self) -> sparse.csr_array:
-        """Row v: the nodes at or below v."""
+    def parents(self) -> NDArray[np.int64]:
+        """The parent of each node; -1 for the root."""
         child = self.arrays["child"]
         parent = np.full(len(child), -1)
         inner = np.flatnonzero(child >= 0)
         parent[child[inner]] = parent[child[inner] + 1] = inner
+        return parent
+
+    def _below(self) -> sparse.csr_array:
+        """Row v: the nodes at or below v."""
+        child, parent = self.arrays["child"], self.parents()
         above, node = [np.arange(len(child))], [np.arange(len(child))]
         while len(at := np.flatnonzero(parent[above[-1]] >= 0)):
             above.append(parent[above[-1][at]])
@@ -307,10 +312,7 @@ def depth_recalls(
     tree: CandidateTree, core: _core.SpectralModel, X: sparse.csr_array, Y: sparse.csr_array, n_threads: int
 ) -> list[float]:
     """Recall of the tree cut off at each depth, on rows that it was not grown on; inner nodes must have kept counts."""
-    child, depth = tree.arrays["child"], tree.arrays["depth"]
-    parent = np.full(len(child), -1)
-    inner = np.flatnonzero(child >= 0)
-    parent[child[inner]] = parent[child[inner] + 1] = inner
+    depth, parent = tree.arrays["depth"], tree.parents()
     at = core.leaves(*csr_parts(X), None, n_threads).astype(np.int64)
     candidates = tree.candidates().astype(bool)
     recalls = []
