@@ -133,3 +133,19 @@ def test_senseless_offsets_are_refused(offsets):
         _core.count_words(b"abc", offsets, True)
     with pytest.raises(ValueError):
         reader.transform(b"abc", offsets, 1)
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        ("one text", "texts must be a list .* got 'one text'"),
+        (None, "texts must be a list .* got None"),
+        (["a", None], "text 1 is None, not a string"),
+        ([b"a"], "text 0 is b'a', not a string"),
+    ],
+)
+def test_what_is_no_list_of_texts_is_refused(texts, said):
+    with pytest.raises(ValueError, match=said):
+        WordNgramVectorizer().fit(texts)
+    with pytest.raises(ValueError, match=said):
+        WordNgramVectorizer().fit(["a b"]).transform(texts)

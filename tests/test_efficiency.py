@@ -6,6 +6,7 @@ import json
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -143,6 +144,24 @@ def test_the_curve_measures_every_lambda_on_rows_not_trained_on(quick):
     assert curve.points[1].precision == metrics.precision_at_k(
         Y[held_out], model.predict_proba(X[held_out], top_k=1), 1
     )
+
+
+@pytest.mark.parametrize("form", ["lists", "tuples", "Series", "DataFrame", "coo"])
+def test_a_curve_takes_what_fit_takes(form):
+    X, Y = skewed(n_rows=60, n_labels=12)
+    texts = [" ".join(f"w{c}" for c in np.flatnonzero(row)) or "none" for row in X.toarray()]
+    tags = [[f"label {c}" for c in np.flatnonzero(row)] for row in sparse.csr_array(Y).toarray()]
+    given_X, given_y = {
+        "lists": (texts, tags),
+        "tuples": (tuple(texts), tuple(tags)),
+        "Series": (pd.Series(texts, index=range(100, 100 + len(texts))), pd.Series(tags)),
+        "DataFrame": (pd.DataFrame(X.toarray()), pd.DataFrame(sparse.csr_array(Y).toarray())),
+        "coo": (sparse.coo_array(X), sparse.coo_array(Y)),
+    }[form]
+    curve = pareto_curve(PLTClassifier(arity=2, max_leaf=2), given_X, given_y, lams=[2], rule="P@1 loss at most 100")
+    assert [point.lam for point in curve.points] == [0.0, 2.0]
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        pareto_curve(PLTClassifier(), given_X, given_y[:-1] if form != "coo" else sparse.csr_array(Y)[:-1])
 
 
 def test_a_tree_keeps_its_other_options_while_lambda_is_tried():

@@ -164,3 +164,13 @@ def test_classes_sum_to_one_and_the_dense_answer_is_the_sparse_one(n_trees):
     candidates = np.stack([tree.search(X, top_k=1, threshold=0.0).indices for tree in model.trees_])
     best = np.take_along_axis(dense, candidates.T, axis=1).max(axis=1)  # of several trees the best of their best
     assert np.array_equal(dense[np.arange(200), np.searchsorted(model.classes_, model.predict(X))], best)
+
+
+@pytest.mark.parametrize("n_trees", [1, 2])
+@pytest.mark.parametrize("beam", [0, 1.5, "wide"])
+def test_a_beam_set_after_training_is_refused_by_name(n_trees, beam):
+    texts, fruits = ["red round", "yellow long", "green round"] * 5, ["cherry", "banana", "apple"] * 5
+    clf = PLTClassifier(n_trees=n_trees, random_state=0).fit(texts, fruits).set_params(beam=beam)
+    for ask in (lambda: clf.predict(texts), lambda: clf.predict_one("red"), lambda: clf.search_report(texts)):
+        with pytest.raises(ValueError, match="beam must be an integer of at least 1, got"):
+            ask()

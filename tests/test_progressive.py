@@ -180,11 +180,20 @@ def test_texts_come_from_jsonl(tmp_path):
         ({"window": 0}, "window must be"),
         ({"block": 0}, "block must be"),
         ({"k": (0,)}, "k must be"),
+        ({"k": 5}, r"k must name .* k=\(1, 3, 5\), got 5"),
     ],
 )
 def test_senseless_sizes_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         progressive.evaluate(learner(), DATA.X, DATA.Y, **arguments)
+
+
+@pytest.mark.parametrize("block", [1, 7])
+def test_rows_and_labels_that_differ_in_number_are_refused_before_anything_is_learned(block):
+    clf = learner()
+    with pytest.raises(ValueError, match=f"X has {DATA.X.shape[0]} rows, but Y has {DATA.X.shape[0] - 1}"):
+        progressive.evaluate(clf, DATA.X, DATA.Y[:-1], block=block)
+    assert not hasattr(clf, "learner_")
 
 
 @pytest.mark.parametrize("rows", [3, object()], ids=["number", "object"])

@@ -178,7 +178,13 @@ class WordNgramVectorizer(BaseEstimator):  # type: ignore[misc]
         return (text.lower() if self.lowercase else text).encode("utf-8", _ERRORS)
 
     def _packed(self, texts: Iterable[str]) -> tuple[bytes, NDArray[np.int64]]:
-        encoded = [self._encoded(text) for text in texts]
+        if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+            raise ValueError(f"texts must be a list or another iterable of strings, got {texts!r:.60}")
+        encoded = []
+        for row, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise ValueError(f"text {row} is {text!r:.60}, not a string; write '' for an empty text")
+            encoded.append(self._encoded(text))
         offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
         np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)), out=offsets[1:])
         return b"".join(encoded), offsets

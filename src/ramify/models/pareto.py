@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from ramify.metrics import expected_depth_at_k, precision_at_k
 from ramify.progress import phase
@@ -75,23 +76,31 @@ def pareto_curve(
 
     `classifier` is a `PLTClassifier`, fitted or not, whose parameters count but for `tree`; lambda 0 is always among
     those tried. Rules are those of `choose`. Times are of this machine as it is: nothing else should run on it.
+
+    >>> from ramify import PLTClassifier
+    >>> texts, fruits = ["red round", "yellow long", "green round"] * 5, ["cherry", "banana", "apple"] * 5
+    >>> curve = pareto_curve(PLTClassifier(arity=2, max_leaf=1), texts, fruits, lams=[2], rule="P@1 loss at most 50")
+    >>> [point.lam for point in curve.points], curve.points[0].precision
+    ([0.0, 2.0], 1.0)
     """
     check_integer("k", k, at_least=1)
     check_number("validation", validation, above=0, at_most=0.9)
     lams = sorted({0.0, *(check_number("every lambda", lam, at_least=0, at_most=2) for lam in lams)})
     parsed = parse_rule(rule)
-    n_rows = len(X) if isinstance(X, list) else X.shape[0]
+    check_consistent_length(X, y)
+    X, y = (part.tocsr() if hasattr(part, "tocsr") else part for part in (X, y))
+    n_rows = _num_samples(X)
     held_out, rest = np.split(
         np.random.default_rng(random_state).permutation(n_rows), [max(1, round(validation * n_rows))]
     )
     if len(rest) == 0:
         raise ValueError(f"{n_rows} rows are too few to hold some out")
-    train_X, train_y = _rows(X, np.sort(rest)), _rows(y, np.sort(rest))
+    train_X, train_y = _safe_indexing(X, np.sort(rest)), _safe_indexing(y, np.sort(rest))
     models = []
     for lam in lams:
         with phase(f"training with lambda {lam:g}"):
             models.append(with_lam(classifier, lam).fit(train_X, train_y))
-    test_X, test_y = _rows(X, held_out), _rows(y, held_out)
+    test_X, test_y = _safe_indexing(X, held_out), _safe_indexing(y, held_out)
     with phase("measuring"):
         points = tuple(_measured(models, lams, test_X, test_y, k))
     return ParetoCurve(k, points, rule, choose(points, parsed))
@@ -166,8 +175,8 @@ def _measured(models: list[Any], lams: Sequence[float], X: Any, y: Any, k: int) 
 
 def _times(models: list[Any], X: Any, k: int) -> tuple[list[float], list[float]]:
     """Microseconds a row, one at a time and in batch. The models take turns, as a machine's speed drifts."""
-    n_rows = len(X) if isinstance(X, list) else X.shape[0]
-    rows = [_rows(X, np.array([i])) for i in range(min(n_rows, TIMED_ROWS))]
+    n_rows = _num_samples(X)
+    rows = [_safe_indexing(X, np.array([i])) for i in range(min(n_rows, TIMED_ROWS))]
     fastest = np.full((len(models), len(rows)), np.inf)
     batch = np.full(len(models), np.inf)
     for _ in range(ROUNDS):
@@ -180,7 +189,3 @@ def _times(models: list[Any], X: Any, k: int) -> tuple[list[float], list[float]]
             model.predict_proba(X, top_k=k)
             batch[place] = min(batch[place], (time.perf_counter_ns() - start) / 1e3 / n_rows)
     return np.median(fastest, axis=1).tolist(), batch.tolist()
-
-
-def _rows(values: Any, rows: NDArray[np.int64]) -> Any:
-    return [values[row] for row in rows] if isinstance(values, list) else values[rows]

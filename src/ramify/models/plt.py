@@ -141,8 +141,7 @@ class PLTClassifier(ExtremeClassifier):
         check_flag("calibrate", self.calibrate)
         check_flag("normalize", self.normalize)
         check_number("bias", self.bias, at_least=0)
-        if self.beam is not None:
-            check_integer("beam", self.beam, at_least=1)
+        self._checked_beam()
         self._checked_bound()
         check_flag("verbose", self.verbose)
 
@@ -251,10 +250,13 @@ class PLTClassifier(ExtremeClassifier):
         return {
             "top_k": top_k,
             "threshold": threshold,
-            "beam": self.beam,
+            "beam": self._checked_beam(),
             "bound": self._checked_bound(),
             "n_threads": self._n_threads(),
         }
+
+    def _checked_beam(self) -> int | None:
+        return None if self.beam is None else check_integer("beam", self.beam, at_least=1)
 
     def _checked_bound(self) -> float:
         if not 0 <= check_number("bound", self.bound) < 1:
@@ -263,7 +265,7 @@ class PLTClassifier(ExtremeClassifier):
 
     def _n_inner_products(self, X: sparse.csr_array, query: Query) -> int:
         """What an answer costs, without the mean of several trees."""
-        how: Search = {"top_k": query.top_k, "threshold": query.threshold, "beam": self.beam}
+        how: Search = {"top_k": query.top_k, "threshold": query.threshold, "beam": self._checked_beam()}
         return sum(tree.n_inner_products(X, **how) for tree in self.trees_)
 
     def _mean(self, X: sparse.csr_array, candidates: sparse.csr_array) -> sparse.csr_array:
@@ -279,7 +281,8 @@ class PLTClassifier(ExtremeClassifier):
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         if len(self.trees_) == 1:
             at_most = self.n_labels_ if top_k is None else top_k
-            return self.trees_[0].core.search_row(indices, values, at_most, threshold, self.beam or 0, self.bound)
+            beam = self._checked_beam() or 0
+            return self.trees_[0].core.search_row(indices, values, at_most, threshold, beam, self.bound)
         if top_k is not None:
             return self._predict_row_by_many(indices, values, top_k, threshold)
         X = sparse.csr_array((values, indices, [0, len(indices)]), shape=(1, self.n_features_in_))
@@ -291,14 +294,9 @@ class PLTClassifier(ExtremeClassifier):
         self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int, threshold: float
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The same answer as for a batch of one row, without building sparse arrays on the way."""
-        candidates = np.unique(
-            np.concatenate(
-                [
-                    tree.core.search_row(indices, values, top_k, 0.0, self.beam or 0, self.bound)[0]
-                    for tree in self.trees_
-                ]
-            )
-        )
+        beam = self._checked_beam() or 0
+        found = [tree.core.search_row(indices, values, top_k, 0.0, beam, self.bound)[0] for tree in self.trees_]
+        candidates = np.unique(np.concatenate(found))
         row, named = np.array([0, len(indices)]), np.array([0, len(candidates)])
         total = sum(
             tree.core.named(row, indices, values, named, candidates, 1).astype(np.float64) for tree in self.trees_

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,6 +30,8 @@ class Evaluation:
                 raise ValueError(f"progressive validation needs a model with {method}, got {type(model).__name__}")
         self.model = model
         self.window = check_integer("window", window, at_least=1)
+        if not isinstance(k, Iterable):
+            raise ValueError(f"k must name where rankings are cut, for example k=(1, 3, 5), got {k!r}")
         cuts = {check_integer("k", at, at_least=1) for at in k}
         block = check_integer("block", block, at_least=1)
         self.result = ProgressiveResult(name or type(model).__name__, tuple(sorted(cuts | {1})), block)

@@ -33,7 +33,10 @@ def pieces(X: Any, Y: Any, multiclass: bool) -> Iterator[tuple[Any, Any]]:
             raise ValueError("a file brings its own labels: give no Y with it")
         yield from _from_file(X, multiclass)
     elif Y is not None:
-        yield _as_rows(X), _as_labels(Y)
+        X, Y = _as_rows(X), _as_labels(Y)
+        if n_rows(X) != n_rows(Y):
+            raise ValueError(f"X has {n_rows(X)} rows, but Y has {n_rows(Y)}: one entry of Y a row of X is needed")
+        yield X, Y
     elif isinstance(X, Iterable) and not _is_sparse(X) and not isinstance(X, np.ndarray):
         yield from _from_pairs(X)
     else:
