@@ -32,7 +32,7 @@ def print_nodes(model: Any, *, depth: int, top: int) -> None:
     """The same for people."""
     report = model.training_report_
     print(
-        f"{output.count(model.n_labels_, 'label')}, {report['leaves']:,} leaves, "
+        f"{output.count(model.n_labels_, 'label')}, {output.count(report['leaves'], 'leaf', 'leaves')}, "
         f"depth {report['depth']} (mean {report['mean_depth']:.2f}), {report['mean_candidates']:.1f} candidates a row"
     )
     console = output.console()

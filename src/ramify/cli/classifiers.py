@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from ramify.cli import output
+
 
 class Kind(str, Enum):
     """What `ramify train` trains."""
@@ -101,7 +103,7 @@ def facts_of(classifier: Any) -> dict[str, Any]:
 def filter_words(facts: dict[str, Any]) -> str:
     """The training report of a filter in a line or two."""
     lines = [
-        f"{facts['leaves']:,} leaves at depth {facts['mean_depth']:.1f} on average, "
+        f"{output.count(facts['leaves'], 'leaf', 'leaves')} at depth {facts['mean_depth']:.1f} on average, "
         f"{facts['mean_candidates']:.1f} candidates a row: recall {100 * facts['training_recall']:.2f} % "
         f"of the training labels (the most frequent labels: {100 * facts['frequency_recall']:.2f} %)"
     ]

@@ -102,12 +102,12 @@ def size_in_words(n_bytes: int) -> str:
     return f"{n_bytes} bytes"
 
 
-def count(number: int, noun: str) -> str:
+def count(number: int, noun: str, several: str | None = None) -> str:
     """
-    >>> count(1, "row"), count(45_000, "row")
-    ('1 row', '45,000 rows')
+    >>> count(1, "row"), count(45_000, "row"), count(2, "leaf", "leaves")
+    ('1 row', '45,000 rows', '2 leaves')
     """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun if number == 1 else several or noun + 's'}"
 
 
 def seconds(amount: float) -> str:
