@@ -142,12 +142,16 @@ def line(name: str, variant: str, data: Set, settings: dict[str, Any]) -> None:
     clf = SpectralTreeClassifier(random_state=0, n_jobs=1, **settings).fit(data.X, data.y)
     took = time.process_time() - start
     report = clf.training_report_
-    recall = metrics.filter_recall(data.Y_test, clf.candidates(data.X_test))
+    candidates = clf.candidates(data.X_test)
+    if data.is_multiclass:  # the classifier numbers the classes that it has seen
+        columns = np.asarray(clf.classes_)[candidates.indices]
+        candidates = sp.csr_array((candidates.data, columns, candidates.indptr), shape=data.Y_test.shape)
+    recall = metrics.filter_recall(data.Y_test, candidates)
     count = np.bincount(data.Y.indices, minlength=data.Y.shape[1])
     frequent = np.argsort(-count, kind="stable")[: settings["n_candidates"]]
     by_frequency = float(data.Y_test[:, frequent].sum() / data.Y_test.nnz)
     products = clf._n_inner_products(data.X_test, Query(top_k=1)) / data.X_test.shape[0]
-    mean_candidates = np.diff(clf.candidates(data.X_test).indptr).mean()
+    mean_candidates = np.diff(candidates.indptr).mean()
     recalls = " | ".join(f"{100 * number:.1f}" for number in (report["training_recall"], recall, by_frequency))
     print(
         f"| {name} | {variant} | {settings['n_candidates']} | {report['mean_depth']:.1f} | {recalls} "
