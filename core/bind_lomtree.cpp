@@ -227,7 +227,7 @@ public:
     nb::list route(const Ints& indices, const Floats& values, std::int32_t label) const {
         const RegressorRow row = one_row(indices, values, settings());
         nb::list steps;
-        const std::shared_lock lock(mutex_);
+        const auto lock = locked_with_gil<std::shared_lock<std::shared_mutex>>();
         for (std::int32_t v = LomTree::root;;) {
             const LomNode& node = tree_.node(v);
             const ClassCounts& classes = tree_.answer(v);
@@ -264,7 +264,7 @@ public:
         nb::list keep;
         LomArrays<ArrayView> in;
         SavedArrays(arrays, keep).take_all(in);
-        const std::unique_lock lock(mutex_);
+        const auto lock = locked_with_gil<std::unique_lock<std::shared_mutex>>();
         from_arrays(in, n_labels, tree_);
     }
 
@@ -276,6 +276,15 @@ public:
     }
 
 private:
+    /// For work with Python objects. Nobody waits for the lock while he holds the GIL: its owner may need that to go on.
+    template <class Lock>
+    Lock locked_with_gil() const {
+        Lock lock(mutex_, std::defer_lock);
+        const nb::gil_scoped_release release;
+        lock.lock();
+        return lock;
+    }
+
     const RegressorSettings& settings() const { return tree_.settings().regressor; }
 
     /// Thresholds are looked up by label.

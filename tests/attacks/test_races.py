@@ -6,13 +6,15 @@ import multiprocessing
 import os
 import random
 import signal
+import threading
 import time
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from frequency_classifier import FrequencyClassifier
-from ramify import model_directory, persist
+from ramify import _core, model_directory, persist
 
 N_LABELS = 50_000
 processes = multiprocessing.get_context("fork")  # a fresh interpreter for each would take longer than the test
@@ -128,3 +130,29 @@ def test_a_saver_killed_at_each_step_leaves_the_old_or_the_new_model(tmp_path, s
     model(3).save(path)
     assert persist.load(path).seed_ == 3
     assert len(os.listdir(path)) == 2
+
+
+def route_while_another_thread_learns():
+    regressor = _core.RegressorSettings(
+        is_logistic=True, is_adaptive=True, learning_rate=0.5, eps=1e-3, normalize=True, bias=1.0
+    )
+    tree = _core.LomTree(regressor=regressor, max_nodes=1000, nodes_per_class=2.0, swap_resistance=4.0, forgetting=0.0)
+    X = sp.random(30_000, 500, density=0.05, format="csr", random_state=0, dtype=np.float32)
+    indptr, indices = X.indptr.astype(np.int64), X.indices.astype(np.int32)
+    labels = np.random.default_rng(0).integers(0, 200, X.shape[0]).astype(np.int32)
+    learner = threading.Thread(target=lambda: [tree.learn(indptr, indices, X.data, labels) for _ in range(3)])
+    learner.start()
+    first = slice(0, indptr[1])
+    while learner.is_alive():
+        tree.route(indices[first], X.data[first], 1)
+
+
+def test_a_route_that_is_asked_for_while_another_thread_learns_comes():
+    """Both need the interpreter and the tree: who waits for the one must not hold the other."""
+    other = processes.Process(target=route_while_another_thread_learns)
+    other.start()
+    other.join(60)
+    is_stuck = other.is_alive()
+    other.kill()
+    assert not is_stuck
+    assert other.exitcode == 0
