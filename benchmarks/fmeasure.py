@@ -14,19 +14,37 @@ import fnmatch
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from datasets import Problem, load, prepare
 from ramify import FastXMLClassifier, PLTClassifier, ThresholdClassifier, decide, metrics
 from ramify.answers import keep_best
+from ramify.estimator import TrainingData
 from ramify.input_checks import Query
+
+
+class OneFastXML(FastXMLClassifier):
+    """Trains a forest on the same rows only once: all ways to tune it have it in common. `saved` are CPU seconds."""
+
+    forests: ClassVar[dict[Any, tuple[Any, float]]] = {}
+    saved = 0.0
+
+    def _fit(self, data: TrainingData) -> None:
+        rows = (*data.X.shape, float(data.X.sum()), float(data.Y.indices.sum()))
+        if rows in self.forests:
+            self.forest_, self.saved = self.forests[rows]
+            return
+        began = time.process_time()
+        super()._fit(data)
+        self.forests[rows] = self.forest_, time.process_time() - began
+
 
 SETS = ("bibtex", "delicious", "eurlex57k", "debian-depends")
 MODELS: dict[str, Callable[[], Any]] = {
     "PLT": lambda: PLTClassifier(random_state=0, n_jobs=1),
-    "FastXML": lambda: FastXMLClassifier(random_state=0, n_jobs=1),
+    "FastXML": lambda: OneFastXML(random_state=0, n_jobs=1),
 }
 TUNERS: dict[str, dict[str, Any]] = {
     "FTA": {"method": "fta"},
@@ -95,7 +113,7 @@ def lines(name: str, make: Callable[[], Any], train: Problem, test: Problem, tun
             continue
         began = time.process_time()
         clf = ThresholdClassifier(make(), random_state=0, **settings).fit(train.X, train.Y)
-        fitting = time.process_time() - began
+        fitting = time.process_time() - began + getattr(clf.estimator_, "saved", 0.0)
         yield timed(name, decision, clf, test)._replace(c=clf.c_, fit=fitting)
 
 
