@@ -23,6 +23,7 @@ def draw(results: Path, target: Path) -> None:
     sets = list(dict.fromkeys(row["set"] for row in rows))
     if not sets:
         raise SystemExit(f"error: {results} holds no progressive run\nhint: python benchmarks/online.py few-shot first")
+    colours: dict[str, str] = {}
     figure, axes = pyplot.subplots(1, len(sets), figsize=(5 * len(sets), 4), squeeze=False, layout="constrained")
     for name, axis in zip(sets, axes[0], strict=True):
         own = [row for row in rows if row["set"] == name]
@@ -33,11 +34,15 @@ def draw(results: Path, target: Path) -> None:
         at = np.array(base["curve"])[:, 0]
         for row in own:
             examples, accuracy = np.array(row["curve"]).T
-            constant = np.interp(examples, at, base["constant"])
+            # Where every class is as rare, the constant predictor may never be right: count one answer as right.
+            constant = np.maximum(np.interp(examples, at, base["constant"]), 1 / examples)
             with np.errstate(divide="ignore", invalid="ignore"):
                 reduction = np.log2(accuracy) - np.log2(constant)
             shown = np.isfinite(reduction)
-            axis.plot(examples[shown], reduction[shown], label=f"{row['system']} {row['setting']}")
+            learner = f"{row['system']} {row['setting']}".replace("vowpal_wabbit", "VW").replace("-one-label", "")
+            axis.plot(
+                examples[shown], reduction[shown], label=learner, color=colours.setdefault(learner, f"C{len(colours)}")
+            )
         axis.set(title=name, xlabel="examples", ylabel="entropy reduction (bits)")
         axis.legend(fontsize="x-small")
     figure.savefig(target, dpi=100)
