@@ -31,14 +31,14 @@ def write(folder, name, content):
     ("name", "content", "expected"),
     [
         ("a.txt", "2 3 4\n0 1:1\n\n", "xmc"),
-        ("a.txt", gzip.compress(b"2 3 4\n0 1:1\n\n"), "xmc"),
+        ("a.txt", gzip.compress(b"2 3 4\n0 1:1\n\n", mtime=0), "xmc"),
         ("a.data", "\ufeff2 3 4\n0 1:1\n\n", "xmc"),
         ("a.txt", "0 1:1 2:0.5\n", "libsvm"),
         ("a.txt", "1:1\n", "libsvm"),
         ("a.txt", "no idea", "xmc"),
         ("a.SVM", "0 1:1\n", "libsvm"),
         ("a.txt", '\n {"text": "x", "labels": []}', "jsonl"),
-        ("a.jsonl.gz", gzip.compress(b"broken"), "jsonl"),
+        ("a.jsonl.gz", gzip.compress(b"broken", mtime=0), "jsonl"),
         ("a.bin", b"PK\x03\x04rest", "npz"),
     ],
 )
