@@ -141,7 +141,7 @@ def test_a_column_of_classes_is_flattened_with_scikit_learns_warning():
         ([["a", None]], "None in row 0"),
         ([["a"], [], ["b", float("nan")]], "NaN in row 2"),
         ([["a"], [1]], "mixes strings and integers, 'a' in row 0 and 1 in row 1"),
-        ([{"a", 1}], "mixes strings and integers"),
+        pytest.param([{"a", 1}], "mixes strings and integers", id="a set of both"),
         ([[1], [-1]], "negative.*-1 in row 1"),
         ([[2**63]], "above"),
         ([[1.5]], "1.5 in row 0"),
