@@ -130,7 +130,7 @@ def test_a_step_goes_down_the_gradient_of_the_loss(name, is_plt):
 
 
 @pytest.mark.parametrize("is_plt", [False, True])
-@pytest.mark.parametrize("batch", [1, 2, 5, 16])
+@pytest.mark.parametrize("batch", [1, 2, 5, 16, 32, 50, 128])
 def test_threads_change_no_bit(is_plt, batch):
     X, Y = random_data(5, is_plt=is_plt, n_rows=101)
     one, *others = (train(X, Y, TREE, is_plt=is_plt, n_threads=n, batch=batch, dim=20, epochs=4) for n in (1, 2, 3, 8))

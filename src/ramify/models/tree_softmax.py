@@ -66,7 +66,7 @@ class TreeSoftmaxClassifier(ExtremeClassifier):
     vectorizer : None, WordNgramVectorizer, TfidfVectorizer or HashingVectorizer
         For X given as texts.
     n_jobs : int or None
-        Threads; without hogwild the result does not depend on it.
+        Threads; without hogwild the result does not depend on it, and they help only from 32 rows a step on.
     verbose : bool
         Show progress on stderr while training.
 
