@@ -1,6 +1,6 @@
 """The online-plt paper's figure 2 from the JSON lines of online.py: progressive entropy reduction on few-shot classes.
 
-python benchmarks/online_figure.py benchmarks/work/online.jsonl figure-2.png
+python benchmarks/online_figure.py benchmarks/work/online.jsonl benchmarks/figures/few-shot.png
 """
 
 from __future__ import annotations

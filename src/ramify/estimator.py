@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -38,7 +39,7 @@ MORE_LIKELY_THAN_NOT = 0.5
 _ONE_ROW_TYPES = (sparse.csr_array, sparse.csr_matrix)
 
 
-class ExtremeClassifier(InputChecks, FittedState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ExtremeClassifier(InputChecks, FittedState, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Base of all classifiers: `fit` and the `predict` family, over three methods that a model supplies.
 
     A model supplies `_fit(data)`, `_sparse_probabilities(X, query)` and, to be saved, `_state()` with
@@ -48,13 +49,13 @@ class ExtremeClassifier(InputChecks, FittedState, ClassifierMixin, BaseEstimator
 
     # --- what a model supplies ------------------------------------------------------------------------------------
 
+    @abstractmethod
     def _fit(self, data: TrainingData) -> None:
         """Learn from checked data; set new attributes rather than writing into old ones, so that failure undoes all."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _sparse_probabilities(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
         """Answer: float32, (n, n_labels_), sorted indices. With `query.labels`: just those columns, all of them."""
-        raise NotImplementedError
 
     # Optional: _predict_row(indices, values, top_k, threshold) -> (columns, probabilities), best first.
     # Gets int32 and float32 arrays, sorted and finite; top_k may be None; the threshold is one number.

@@ -23,7 +23,10 @@ class Learner(str, Enum):
 
 PolicyOption = Annotated[
     Policy,
-    typer.Option("--policy", help="Where new labels go: fair keeps the tree shallow, best and random are OPLT's."),
+    typer.Option(
+        "--policy",
+        help="Where new labels go: fair keeps the tree shallow, best and random are OPLT's, balanced napkinXC's.",
+    ),
 ]
 Arity = Annotated[int | None, typer.Option("--b", help="Most children of an inner node.")]
 PreLeafArity = Annotated[int | None, typer.Option("--b-max", help="Most children of a node whose children are labels.")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -53,21 +54,21 @@ class OnlineClassifier(StreamRows, ExtremeClassifier):
 
     # --- what a model supplies ------------------------------------------------------------------------------------
 
+    @abstractmethod
     def _learner_settings(self) -> dict[str, Any]:
         """What the learner is made with; a model keeps those of its own."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _new_learner(self) -> Any:
         """A learner that knows nothing yet, of the kept settings."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _learn(self, piece: Piece, order: NDArray[np.int64] | None, progress: _core.Progress | None) -> None:
         """Learn these rows, in the order given or their own."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _test_and_learn(self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int) -> BestLabels:
         """Answer each row, and learn it only then."""
-        raise NotImplementedError
 
     def _begin(self, X: sparse.csr_array, Y: sparse.csr_array) -> None:
         """Make the learner for rows such as these."""
