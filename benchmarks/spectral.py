@@ -35,6 +35,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "aloi-like": {"n_candidates": 100, "rank": 50, "passes": 4, "depth": 12, "noise": 3.0},
     "eurlex57k": {"n_candidates": 400, "rank": 96, "passes": 5, "depth": 8},
 }
+LEARNED = {"space": "learned", "deviation": "within", "noise": 2.0}
 SWEEP = {
     "isolet-1560": (2, 3, 5),
     "wordnet-parent": (500, 1000),
@@ -127,6 +128,10 @@ def variants(n_labels: int) -> dict[str, dict[str, Any]]:
         "tree, one way while training": {"sampled_paths": False},
         "tree, leaf-specific output weights": {"output_weights": "leaf"},
         "tree, no leaf bias": {"leaf_bias": False},
+        "tree, 4 ways": {"ways": 4},
+        "learned space": LEARNED,
+        "learned space, 4 ways": {**LEARNED, "ways": 4},
+        "learned space, 8 ways": {**LEARNED, "ways": 8},
     }
 
 

@@ -17,6 +17,7 @@
 #include "checks.hpp"
 #include "saved_arrays.hpp"
 #include "spectral_grow.hpp"
+#include "spectral_space.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -31,23 +32,41 @@ EigenSettings eigen_settings(const std::string& solver, int max_iterations, doub
 }
 
 nb::dict grow(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices, std::int64_t n_labels,
-              const Ints& head, const std::optional<Floats>& sample_weight, const FeatureSettings& features, const CandidateTreeSettings& settings,
-              std::uint64_t seed, int n_threads, Progress* progress) {
+              const Ints& head, const std::optional<Floats>& sample_weight, const FeatureSettings& features, const Floats& space_vectors,
+              const CandidateTreeSettings& settings, std::uint64_t seed, int n_threads, Progress* progress) {
     const CsrView X = checked_csr(x_indptr, x_indices, x_data, features.n_features, "X");
     check_rising_labels(x_indptr, y_indptr, y_indices, n_labels);
     if (X.n_rows() == 0) throw nb::value_error("a tree needs at least one row");
-    if (features.bias != 1.0f) throw nb::value_error("a candidate tree keeps its medians in a bias feature of 1");
+    const TreeSpace space = checked_space(view(space_vectors), features);
     for (std::int32_t l : view(head))
         if (l < 0 || l >= n_labels) throw nb::value_error("a head label is outside the labels");
     const std::span<const float> weight = checked_positive(sample_weight, static_cast<std::size_t>(X.n_rows()), "sample_weight");
     CandidateTreeStorage tree;
     {
         nb::gil_scoped_release release;
-        const PreparedRows rows(X, features, n_threads);
-        CandidateTreeGrower grower(rows, view(y_indptr), view(y_indices), n_labels, weight, view(head), features.n_features, settings, seed, n_threads);
+        const PreparedRows rows = space.prepared(X, n_threads);
+        CandidateTreeGrower grower(rows, view(y_indptr), view(y_indices), n_labels, weight, view(head), space.seen().n_features, settings, seed, n_threads);
         tree = grower.grow(progress);
     }
     return to_dict(std::move(tree));
+}
+
+void train_groups(const nb::dict& base, const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices,
+                  const std::optional<Floats>& sample_weight, const FeatureSettings& features, bool is_multiclass, std::int64_t n_labels, std::int64_t rank,
+                  float learning_rate, float eps, std::int64_t group_size, int passes, std::uint64_t seed, int n_threads, Progress* progress) {
+    const CsrView X = checked_csr(x_indptr, x_indices, x_data, features.n_features, "X");
+    check_rising_labels(x_indptr, y_indptr, y_indices, n_labels);
+    const std::span<const float> weight = checked_positive(sample_weight, static_cast<std::size_t>(X.n_rows()), "sample_weight");
+    if (passes < 0 || group_size < 1) throw nb::value_error("passes must not be negative, group_size above 0");
+    if (features.bias != 0.0f) throw nb::value_error("the classifier has biases of its own: rows must not");
+    BaseParameters<float> shape;
+    shape.n_features = features.n_features;
+    shape.n_labels = n_labels;
+    shape.rank = rank;
+    BaseDescent descent = descent_on(base, shape, {learning_rate, eps, is_multiclass, false});
+    nb::gil_scoped_release release;
+    const PreparedRows rows(X, features, n_threads);
+    train_against_groups(rows, view(y_indptr), view(y_indices), weight, descent, group_size, passes, seed, progress);
 }
 
 /// All rows as the problem of one node.
@@ -147,26 +166,34 @@ void bind_spectral(nb::module_& m) {
             nb::kw_only(), "max_depth"_a, "n_candidates"_a, "recall"_a, "noise"_a, "deviation"_a, "min_path"_a, "prune"_a, "keeps_inner"_a, "solver"_a, "max_iterations"_a,
             "tolerance"_a, "cg_iterations"_a);
     m.def("grow_candidate_tree", &grow, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "n_labels"_a, "head"_a, "sample_weight"_a.none(),
-          "features"_a, "settings"_a, "seed"_a, "n_threads"_a, "progress"_a.none() = nb::none(), "Grow a tree of eigen-splits; its arrays.");
+          "features"_a, "space"_a, "settings"_a, "seed"_a, "n_threads"_a, "progress"_a.none() = nb::none(), "Grow a tree of eigen-splits; its arrays.");
     m.def("split_direction", &split_direction, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "n_features"_a, "n_labels"_a,
           "importance"_a, "solver"_a, "max_iterations"_a, "tolerance"_a, "cg_iterations"_a, "seed"_a, "n_threads"_a,
           "The direction that splits all these rows, and its eigenvalue.");
     m.def("least_squares_labels", &least_squares, "y_indptr"_a, "y_indices"_a, "n_labels"_a, "importance"_a, "target"_a, "cg_iterations"_a,
           "Weights of labels whose sums come closest to a target, by conjugate gradients.");
     m.def("weighted_median", &median_of, "values"_a, "importance"_a, "The value that parts the importance into halves.");
+    m.def("train_against_groups", &train_groups, "base"_a, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "sample_weight"_a.none(),
+          "features"_a, nb::kw_only(), "is_multiclass"_a, "n_labels"_a, "rank"_a, "learning_rate"_a, "eps"_a, "group_size"_a, "passes"_a, "seed"_a,
+          "n_threads"_a, "progress"_a.none() = nb::none(), "Train a classifier of low rank in place, each row against a random group of labels.");
     nb::class_<BoundSpectral>(m, "SpectralModel", "A candidate tree and the classifier behind it over (memory-mapped) arrays, and their answers.")
-        .def(nb::init<const nb::dict&, const nb::dict&, std::int64_t, const FeatureSettings&, bool, const std::string&, std::int64_t, bool>(), "tree"_a,
-             "base"_a, "n_labels"_a, "features"_a, "is_multiclass"_a, "weights"_a, "rank"_a, "has_slot_weights"_a)
-        .def("predict", &BoundSpectral::predict, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a, "label_threshold"_a.none(), "n_threads"_a,
-             "CSR parts of the answer, rows sorted by label, and the number of inner products.")
-        .def("predict_row", &BoundSpectral::predict_row, "indices"_a, "values"_a, "top_k"_a, "threshold"_a, "One row: labels and their probabilities, best first.")
-        .def("named", &BoundSpectral::named, "indptr"_a, "indices"_a, "data"_a, "labels"_a, "n_threads"_a, "Probabilities of these labels for each row.")
+        .def(nb::init<const nb::dict&, const nb::dict&, std::int64_t, std::int64_t, const FeatureSettings&, bool, const std::string&, std::int64_t, bool>(),
+             "tree"_a, "base"_a, "n_labels"_a, "n_candidates"_a, "features"_a, "is_multiclass"_a, "weights"_a, "rank"_a, "has_slot_weights"_a)
+        .def("predict", &BoundSpectral::predict, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a, "label_threshold"_a.none(), "ways"_a,
+             "n_threads"_a, "CSR parts of the answer, rows sorted by label, and the number of inner products.")
+        .def("predict_row", &BoundSpectral::predict_row, "indices"_a, "values"_a, "top_k"_a, "threshold"_a, "ways"_a,
+             "One row: labels and their probabilities, best first.")
+        .def("named", &BoundSpectral::named, "indptr"_a, "indices"_a, "data"_a, "labels"_a, "ways"_a, "n_threads"_a,
+             "Probabilities of these labels for each row.")
+        .def("candidates", &BoundSpectral::candidates, "indptr"_a, "indices"_a, "data"_a, "ways"_a, "n_threads"_a,
+             "CSR parts of each row's candidates with their shares.")
         .def("leaves", &BoundSpectral::leaves, "indptr"_a, "indices"_a, "data"_a, "seed"_a.none(), "n_threads"_a,
              "The leaf of each row: the one of prediction, or with a seed one by chance.")
         .def("fractions", &BoundSpectral::fractions, "indptr"_a, "indices"_a, "data"_a, "min_path"_a, "n_threads"_a,
              "The leaves that each row reaches in fractions: where a row's begin, leaves, and the probabilities.")
         .def("route", &BoundSpectral::route, "indices"_a, "values"_a, "For each node on the row's way: node, score, features and what each added to the score.")
-        .def("slot_parts", &BoundSpectral::slot_parts, "indices"_a, "values"_a, "slot"_a, "What each feature of a row adds to a candidate's score; the bias is the last.")
+        .def("candidate_parts", &BoundSpectral::candidate_parts, "indices"_a, "values"_a, "label"_a, "ways"_a,
+             "What each feature of a row adds to a candidate's score, the bias last; None for a label that is none.")
         .def("train", &BoundSpectral::train, "base"_a, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "sample_weight"_a.none(),
              nb::kw_only(), "learning_rate"_a, "eps"_a, "has_slot_bias"_a, "passes"_a, "is_shuffled"_a, "is_sampled"_a, "decays"_a, "seed"_a, "n_threads"_a,
              "progress"_a.none() = nb::none(), "Train the classifier's arrays in place.");

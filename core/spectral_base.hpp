@@ -16,6 +16,7 @@
 
 #include "hashing.hpp"
 #include "kernels.hpp"
+#include "tree_space.hpp"
 
 namespace ramify {
 
@@ -61,13 +62,12 @@ struct BaseParameters {
 
     /// The row in the shared space of low rank; without one, nothing.
     void project(std::span<const Entry> x, std::vector<float>& hidden) const {
-        hidden.assign(static_cast<std::size_t>(rank), 0.0f);
-        if (kind != WeightKind::low_rank) return;
-        for (const Entry& e : x) add_scaled(hidden.data(), input.data() + static_cast<std::size_t>(e.feature) * rank, e.value, rank);
+        hidden.resize(static_cast<std::size_t>(rank));
+        if (kind == WeightKind::low_rank) ramify::project(x, input.data(), rank, hidden.data());
     }
 
     float score(std::span<const Entry> x, const std::vector<float>& hidden, std::int32_t label, std::int64_t slot) const {
-        const float bias = label_bias[label] + slot_bias[slot];
+        const float bias = label_bias[label] + (slot < 0 ? 0.0f : slot_bias[slot]);
         switch (kind) {
             case WeightKind::low_rank: return bias + dot(output.data() + (has_slot_weights ? slot : label) * rank, hidden.data(), rank);
             case WeightKind::full: {
@@ -144,9 +144,11 @@ public:
         parameters.check_size(slot_bias_sum, parameters.n_slots, "slot_bias_sum");
     }
 
-    /// One example in the leaf with these slots: `labels` of the slots and `positive` labels of the row, both rising.
+    /// One example in the leaf with these slots: `labels` of the slots and `positive` labels of the row, both rising. Without slots (-1)
+    /// the labels are a sample, of which each that is not positive stands for exp(`sampled`) others: its odds are raised by as much.
     void step(std::span<const Entry> x, std::int64_t first_slot, std::span<const std::int32_t> labels, std::span<const std::int32_t> positive, float weight,
-              float rate) {
+              float rate, float sampled = 0.0f) {
+        const auto slot = [&](std::size_t k) { return first_slot < 0 ? std::int64_t{-1} : first_slot + static_cast<std::int64_t>(k); };
         is_positive_.assign(labels.size(), 0);
         bool has_positive = false;
         for (std::size_t k = 0, at = 0; k < labels.size() && at < positive.size();) {
@@ -158,14 +160,17 @@ public:
         BaseParameters<float>& p = parameters;
         p.project(x, hidden_);
         gradient_.resize(labels.size());
-        for (std::size_t k = 0; k < labels.size(); ++k) gradient_[k] = p.score(x, hidden_, labels[k], first_slot + static_cast<std::int64_t>(k));
+        for (std::size_t k = 0; k < labels.size(); ++k) gradient_[k] = p.score(x, hidden_, labels[k], slot(k));
+        if (sampled != 0.0f)
+            for (std::size_t k = 0; k < labels.size(); ++k)
+                if (!settings.is_multiclass || !is_positive_[k]) gradient_[k] += sampled;
         to_candidate_probabilities(gradient_, settings.is_multiclass);
         for (std::size_t k = 0; k < labels.size(); ++k) gradient_[k] = (gradient_[k] - is_positive_[k]) * weight;
         if (p.kind == WeightKind::low_rank) {
             back_.assign(static_cast<std::size_t>(p.rank), 0.0f);
             squared_hidden_ = BaseParameters<float>::dot(hidden_.data(), hidden_.data(), p.rank) / static_cast<float>(p.rank);
         }
-        for (std::size_t k = 0; k < labels.size(); ++k) descend(x, first_slot + static_cast<std::int64_t>(k), labels[k], gradient_[k], rate);
+        for (std::size_t k = 0; k < labels.size(); ++k) descend(x, slot(k), labels[k], gradient_[k], rate);
         if (p.kind != WeightKind::low_rank) return;
         const float squared_back = BaseParameters<float>::dot(back_.data(), back_.data(), p.rank) / static_cast<float>(p.rank);
         for (const Entry& e : x) {
@@ -185,7 +190,7 @@ private:
         if (std::abs(gradient) < least_gradient) return;
         BaseParameters<float>& p = parameters;
         move(p.label_bias[label], label_bias_sum[label], gradient, rate);
-        if (settings.has_slot_bias) move(p.slot_bias[slot], slot_bias_sum[slot], gradient, rate);
+        if (settings.has_slot_bias && slot >= 0) move(p.slot_bias[slot], slot_bias_sum[slot], gradient, rate);
         if (p.kind == WeightKind::low_rank) {
             const auto row = static_cast<std::size_t>(p.has_slot_weights ? slot : label);
             float* w = p.output.data() + row * p.rank;

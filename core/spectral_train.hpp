@@ -14,7 +14,9 @@
 #include "parallel.hpp"
 #include "sparse_rows.hpp"
 #include "spectral_base.hpp"
+#include "spectral_candidates.hpp"
 #include "spectral_grow.hpp"
+#include "spectral_space.hpp"
 
 namespace ramify {
 
@@ -50,11 +52,6 @@ inline std::vector<std::int32_t> leaves_of(const InstanceForest& forest, std::sp
     });
     return leaf;
 }
-
-struct LeafShare {
-    std::int32_t leaf;
-    float share;
-};
 
 /// All leaves that a row reaches with a probability worth following, of every row.
 inline std::vector<std::vector<LeafShare>> leaf_shares(const InstanceForest& forest, std::span<const float> sigma, const PreparedRows& X, double min_path,
@@ -94,7 +91,8 @@ struct PassSettings {
     bool decays = true;      ///< the rate falls to zero over all passes
 };
 
-inline void train_base(const InstanceForest& forest, std::span<const float> sigma, const PreparedRows& X, std::span<const std::int64_t> y_begin,
+/// `X` are the rows, `seen` the same as the tree sees them.
+inline void train_base(const InstanceForest& forest, std::span<const float> sigma, const PreparedRows& X, const PreparedRows& seen, std::span<const std::int64_t> y_begin,
                        std::span<const std::int32_t> y_label, std::span<const float> row_weight, BaseDescent& descent, const PassSettings& passes,
                        std::uint64_t seed, int n_threads, Progress* progress) {
     const std::size_t n = X.squared_norm.size();
@@ -106,12 +104,11 @@ inline void train_base(const InstanceForest& forest, std::span<const float> sigm
     double n_done = 0;
     for (int pass = 0; pass < passes.passes; ++pass) {
         const std::uint64_t pass_seed = mix(seed + static_cast<std::uint64_t>(pass));
-        const std::vector<std::int32_t> leaf = leaves_of(forest, sigma, X, passes.is_sampled, pass_seed, n_threads);
-        if (passes.is_shuffled)
-            for (std::size_t i = n; i > 1; --i) std::swap(order[i - 1], order[static_cast<std::size_t>(mix(pass_seed ^ mix(i)) % i)]);
+        const std::vector<std::int32_t> leaf = leaves_of(forest, sigma, seen, passes.is_sampled, pass_seed, n_threads);
+        if (passes.is_shuffled) shuffle(order, pass_seed);
         for (std::int32_t i : order) {
             std::span<const Entry> x(X.row(i), static_cast<std::size_t>(X.length(i)));
-            if (!x.empty() && x.back().feature >= static_cast<std::uint32_t>(forest.features.n_features)) x = x.first(x.size() - 1);
+            if (!x.empty() && x.back().feature >= static_cast<std::uint32_t>(descent.parameters.n_features)) x = x.first(x.size() - 1);
             const std::int64_t first = forest.label_begin[leaf[i]];
             const auto n_slots = static_cast<std::size_t>(forest.label_begin[leaf[i] + 1] - first);
             const auto positive = y_label.subspan(static_cast<std::size_t>(y_begin[i]), static_cast<std::size_t>(y_begin[i + 1] - y_begin[i]));

@@ -221,7 +221,7 @@ def core_of(tree, X, Y):
 
     arrays = tree.core_arrays()
     base = BaseClassifier.none(X.shape[1], Y.shape[1], len(arrays["label"]))
-    return base.core(arrays, Y.shape[1], True, False), arrays
+    return base.core(arrays, Y.shape[1], SETTINGS.n_candidates, True, False), arrays
 
 
 def test_rows_go_where_the_signs_send_them_and_by_chance_as_the_normal_cdf_says():
@@ -265,7 +265,7 @@ def arguments():
     y_indptr, y_indices, _ = csr_parts(Y)
     return [
         *csr_parts(X), y_indptr, y_indices, Y.shape[1], np.zeros(0, np.int32), None,
-        _core.FeatureSettings(X.shape[1], True, 1.0), SETTINGS.core(False), 0, 1,
+        _core.FeatureSettings(X.shape[1], True, 1.0), np.zeros(0, np.float32), SETTINGS.core(False), 0, 1,
     ]  # fmt: skip
 
 
@@ -284,6 +284,8 @@ def arguments():
         (7, lambda a: np.ones(3, np.float32), "wrong length"),
         (8, lambda a: _core.FeatureSettings(120, True, 0.5), "bias"),
         (8, lambda a: _core.FeatureSettings(7, True, 1.0), "column"),
+        (9, lambda a: np.ones(121, np.float32), "as many numbers for each feature"),
+        (9, lambda a: np.full(240, np.nan, np.float32), "finite"),
     ],
 )
 def test_broken_calls_are_refused(position, spoil, said):
@@ -315,6 +317,8 @@ def test_no_rows_are_refused_and_rows_of_nothing_make_a_leaf():
         ("weight", lambda a: np.full_like(a, np.nan), "weight"),
         ("weight", lambda a: a.astype(np.float64), "wrong type"),
         ("probability", lambda a: a * 0, "probability"),
+        ("head", lambda a: np.array([99], np.int32), "head"),
+        ("space", lambda a: np.ones(7, np.float32), "space"),
     ],
 )
 def test_damaged_trees_are_refused(name, spoil, said):
@@ -324,9 +328,9 @@ def test_damaged_trees_are_refused(name, spoil, said):
     arrays = grow_candidate_tree(X, Y, SETTINGS, seed=1).core_arrays()
     base = BaseClassifier.none(X.shape[1], Y.shape[1], len(arrays["label"]))
     with pytest.raises(ValueError, match=said):
-        base.core({**arrays, name: np.ascontiguousarray(spoil(arrays[name]))}, Y.shape[1], True, False)
+        base.core({**arrays, name: np.ascontiguousarray(spoil(arrays[name]))}, Y.shape[1], SETTINGS.n_candidates, True, False)
     with pytest.raises(ValueError, match="no array named"):
-        base.core({n: a for n, a in arrays.items() if n != name}, Y.shape[1], True, False)
+        base.core({n: a for n, a in arrays.items() if n != name}, Y.shape[1], SETTINGS.n_candidates, True, False)
 
 
 @pytest.mark.parametrize("name", ["input", "output", "label_bias", "slot_bias"])
@@ -339,4 +343,4 @@ def test_a_base_classifier_that_does_not_fit_is_refused(name):
     base = BaseClassifier.begin(weights="low_rank", rank=5, hash_bits=4, has_slot_weights=False, **sizes, seed=0)
     base.arrays[name] = base.arrays[name][:-1]
     with pytest.raises(ValueError, match=name):
-        base.core(arrays, Y.shape[1], True, False)
+        base.core(arrays, Y.shape[1], SETTINGS.n_candidates, True, False)

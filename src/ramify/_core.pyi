@@ -661,6 +661,7 @@ def grow_candidate_tree(
     head: NDArray[np.int32],
     sample_weight: NDArray[np.float32] | None,
     features: FeatureSettings,
+    space: NDArray[np.float32],
     settings: CandidateTreeSettings,
     seed: int,
     n_threads: int,
@@ -692,12 +693,35 @@ def least_squares_labels(
 ) -> NDArray[np.float32]: ...
 def weighted_median(values: NDArray[np.float64], importance: NDArray[np.float64]) -> float: ...
 
+def train_against_groups(
+    base: dict[str, NDArray[np.float32]],
+    x_indptr: NDArray[np.int64],
+    x_indices: NDArray[np.int32],
+    x_data: NDArray[np.float32],
+    y_indptr: NDArray[np.int64],
+    y_indices: NDArray[np.int32],
+    sample_weight: NDArray[np.float32] | None,
+    features: FeatureSettings,
+    *,
+    is_multiclass: bool,
+    n_labels: int,
+    rank: int,
+    learning_rate: float,
+    eps: float,
+    group_size: int,
+    passes: int,
+    seed: int,
+    n_threads: int,
+    progress: Progress | None = None,
+) -> None: ...
+
 class SpectralModel:
     def __init__(
         self,
         tree: dict[str, NDArray[Any]],
         base: dict[str, NDArray[Any]],
         n_labels: int,
+        n_candidates: int,
         features: FeatureSettings,
         is_multiclass: bool,
         weights: str,
@@ -712,10 +736,11 @@ class SpectralModel:
         top_k: int | None,
         threshold: float,
         label_threshold: NDArray[np.float32] | None,
+        ways: int,
         n_threads: int,
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], int]: ...
     def predict_row(
-        self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int, threshold: float
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int, threshold: float, ways: int
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]: ...
     def named(
         self,
@@ -723,8 +748,17 @@ class SpectralModel:
         indices: NDArray[np.int32],
         data: NDArray[np.float32],
         labels: NDArray[np.int32],
+        ways: int,
         n_threads: int,
     ) -> NDArray[np.float32]: ...
+    def candidates(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        data: NDArray[np.float32],
+        ways: int,
+        n_threads: int,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], int]: ...
     def leaves(
         self,
         indptr: NDArray[np.int64],
@@ -744,9 +778,9 @@ class SpectralModel:
     def route(
         self, indices: NDArray[np.int32], values: NDArray[np.float32]
     ) -> list[tuple[int, float, NDArray[np.int32], NDArray[np.float32]]]: ...
-    def slot_parts(
-        self, indices: NDArray[np.int32], values: NDArray[np.float32], slot: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]: ...
+    def candidate_parts(
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], label: int, ways: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None: ...
     def train(
         self,
         base: dict[str, NDArray[np.float32]],

@@ -27,30 +27,30 @@ def trained_base(model: SpectralTreeClassifier, data: TrainingData) -> Any:
     return train_inside(model, inner, data)
 
 
-def scores_behind(model: SpectralAnswers, X: sparse.csr_array, leaf: NDArray[np.int32]) -> sparse.csr_array:
+def scores_behind(model: SpectralAnswers, X: sparse.csr_array, candidates: sparse.csr_array) -> sparse.csr_array:
     """Probabilities of each row's candidates; of one class a row they are made to sum to one."""
-    candidates = model.filter_.candidates()
     if model.n_jobs is not None:
         model.scorer_.n_jobs = model.n_jobs
-    lengths = np.diff(candidates.indptr)[leaf]
-    indptr = np.concatenate([[0], np.cumsum(lengths)])
-    indices = np.empty(indptr[-1], dtype=np.int32)
-    data = np.empty(indptr[-1], dtype=np.float32)
-    order = np.argsort(leaf, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(leaf[order])) + 1):
-        at = leaf[rows[0]]
-        labels = candidates.indices[candidates.indptr[at] : candidates.indptr[at + 1]]
-        if not len(labels):
-            continue
+    data = np.empty(candidates.nnz, dtype=np.float32)
+    for rows in _with_the_same(candidates):
+        labels = candidates.indices[candidates.indptr[rows[0]] : candidates.indptr[rows[0] + 1]]
         found = model.scorer_._sparse_probabilities(sparse.csr_array(X[rows]), Query(labels=labels))
         probability = found.data.reshape(len(rows), len(labels))
         if model.is_multiclass_:
             total = probability.sum(axis=1, keepdims=True, dtype=np.float64)
             even = np.full_like(probability, 1 / len(labels))
             probability = np.where(total > 0, probability / np.where(total > 0, total, 1), even).astype(np.float32)
-        place = indptr[rows][:, None] + np.arange(len(labels))
-        indices[place], data[place] = labels, probability
-    return csr_rows(data, indices, indptr, (X.shape[0], model.n_labels_))
+        data[candidates.indptr[rows][:, None] + np.arange(len(labels))] = probability
+    return csr_rows(data, candidates.indices, candidates.indptr, candidates.shape)
+
+
+def _with_the_same(candidates: sparse.csr_array) -> list[NDArray[np.int64]]:
+    """Rows that have the same candidates together, those without any left out."""
+    found: dict[bytes, list[int]] = {}
+    for row, (start, stop) in enumerate(zip(candidates.indptr[:-1], candidates.indptr[1:], strict=True)):
+        if stop > start:
+            found.setdefault(candidates.indices[start:stop].tobytes(), []).append(row)
+    return [np.array(rows) for rows in found.values()]
 
 
 def complete(found: sparse.csr_array, query: Query) -> sparse.csr_array:

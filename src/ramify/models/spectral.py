@@ -18,7 +18,7 @@ from ramify.models.candidate_scores import trained_base
 from ramify.models.spectral_answers import SpectralAnswers
 from ramify.models.spectral_parameters import check_parameters, tree_settings
 from ramify.progress import phase, shown
-from ramify.spectral import BaseClassifier, CandidateTree, grow_candidate_tree, scaled_rows
+from ramify.spectral import BaseClassifier, CandidateTree, grow_candidate_tree, learn_space, scaled_rows
 from ramify.spectral.base_classifier import old_slots
 from ramify.spectral.candidate_tree import depth_recalls
 from ramify.spectral.frequency import frequency_recall, most_frequent_labels
@@ -44,6 +44,15 @@ class SpectralTreeClassifier(SpectralAnswers):
         Deepest leaf; "auto" chooses the depth whose candidates have the best recall on held-out rows.
     n_candidates : int
         Labels of a leaf (k in the paper). More are better and slower.
+    ways : int
+        Leaves that a row comes to at prediction, the likeliest first; the `n_candidates` likeliest labels of all of them
+        are looked at. 1, as in the paper, goes down one way.
+    space : "features" or "learned"
+        Where rows are split: among their features, or in the space of low rank in which a logistic regression over all
+        labels sees the rows, which is trained first and which the classifier begins with. For many labels of few rows
+        each, "learned" with `deviation="within"` and several ways finds far more of them, and takes longer to train.
+    sampled_labels : int
+        Labels that a row is trained against while a space is learned: if there are far more, a random part of them.
     recall : float
         A node whose candidates cover this share of its training labels is a leaf (phi in the paper).
     noise : float
@@ -109,6 +118,9 @@ class SpectralTreeClassifier(SpectralAnswers):
         *,
         depth: int | str = 12,
         n_candidates: int = 100,
+        ways: int = 1,
+        space: str = "features",
+        sampled_labels: int = 10_000,
         recall: float = 0.999,
         noise: float = 1.0,
         deviation: str = "eigenvalue",
@@ -139,6 +151,9 @@ class SpectralTreeClassifier(SpectralAnswers):
     ) -> None:
         self.depth = depth
         self.n_candidates = n_candidates
+        self.ways = ways
+        self.space = space
+        self.sampled_labels = sampled_labels
         self.recall = recall
         self.noise = noise
         self.deviation = deviation
@@ -175,9 +190,10 @@ class SpectralTreeClassifier(SpectralAnswers):
     def _fit(self, data: TrainingData) -> None:
         X = scaled_rows(data.X, self.scaling)
         depth, recalls = self._resolve_depth(data, X)
+        space = self._learn_space(data, X)
         start = time.perf_counter()
         with phase("growing the tree", progress := _core.Progress()):
-            self.filter_ = self._grow(data, X, depth, progress)
+            self.filter_ = self._grow(data, X, depth, space, progress)
         self.training_report_ = {**self.filter_.report(), "tree_seconds": round(time.perf_counter() - start, 3)}
         self.training_report_["frequency_recall"] = frequency_recall(data.Y, self.n_candidates + self.head)
         if recalls:
@@ -200,8 +216,30 @@ class SpectralTreeClassifier(SpectralAnswers):
             n_slots=self._n_slots(),
             seed=data.seed,
         )
+        if space is not None and self.weights == "low_rank" and self.output_weights == "shared":
+            self.base_ = self.base_.begun_with(space)
         with phase("training the classifier", progress := _core.Progress()):
             self._descend(X, data.Y, data.sample_weight, self.passes, True, data.seed, progress)
+
+    def _learn_space(self, data: TrainingData, X: sparse.csr_array) -> BaseClassifier | None:
+        if self.space == "features":
+            return None
+        with phase("learning the space", progress := _core.Progress()):
+            return learn_space(
+                X,
+                data.Y,
+                rank=self.rank,
+                group_size=self.sampled_labels,
+                is_multiclass=self.is_multiclass_,
+                normalize=self._normalizes(),
+                sample_weight=data.sample_weight,
+                learning_rate=self.learning_rate,
+                eps=self.eps,
+                passes=self.passes,
+                seed=data.seed,
+                n_threads=data.n_threads,
+                progress=progress,
+            )
 
     def _resolve_depth(self, data: TrainingData, X: sparse.csr_array) -> tuple[int, list[float]]:
         """The depth as given, or the one of the best recall on held-out rows, with the recalls of all depths."""
@@ -213,11 +251,12 @@ class SpectralTreeClassifier(SpectralAnswers):
             return DEEPEST, []
         order = np.random.default_rng(data.seed).permutation(n)
         held_out, rest = order[:n_held_out], np.sort(order[n_held_out:])
+        space = self._learn_space(data.part(rest), X[rest])
         with phase("choosing the depth", progress := _core.Progress()):
-            tree = self._grow(data.part(rest), X[rest], DEEPEST, progress, keeps_inner=True)
+            tree = self._grow(data.part(rest), X[rest], DEEPEST, space, progress, keeps_inner=True)
             arrays = tree.core_arrays()
             none = BaseClassifier.none(X.shape[1], self.n_labels_, len(arrays["label"]))
-            core = none.core(arrays, self.n_labels_, self._normalizes(), self.is_multiclass_)
+            core = none.core(arrays, self.n_labels_, self.n_candidates, self._normalizes(), self.is_multiclass_)
             recalls = depth_recalls(tree, core, X[held_out], data.Y[held_out], data.n_threads)
         return int(np.argmax(recalls)), recalls  # of equals the least
 
@@ -226,6 +265,7 @@ class SpectralTreeClassifier(SpectralAnswers):
         data: TrainingData,
         X: sparse.csr_array,
         depth: int,
+        space: BaseClassifier | None,
         progress: _core.Progress,
         keeps_inner: bool = False,
     ) -> CandidateTree:
@@ -235,6 +275,7 @@ class SpectralTreeClassifier(SpectralAnswers):
             tree_settings(self, depth),
             sample_weight=data.sample_weight,
             head=most_frequent_labels(data.Y, self.head),
+            space=None if space is None else space.arrays["input"].copy(),
             normalize=self._normalizes(),
             keeps_inner=keeps_inner,
             seed=data.seed,

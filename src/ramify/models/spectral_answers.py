@@ -28,6 +28,7 @@ class SpectralAnswers(ExtremeClassifier):
     training_report_: dict[str, Any]
 
     base: Any
+    ways: int
     min_path: float
     scaling: str | None
 
@@ -38,12 +39,11 @@ class SpectralAnswers(ExtremeClassifier):
 
         What `ramify.metrics.filter_recall` takes.
         """
-        rows = scaled_rows(self._check_rows(X), self.scaling)
-        of_leaf = self.filter_.candidates()
-        return sparse.csr_array(of_leaf[self._leaves(rows)]) if rows.shape[0] else self._no_rows()
+        return self._candidates(scaled_rows(self._check_rows(X), self.scaling))
 
-    def _leaves(self, X: sparse.csr_array) -> NDArray[np.int32]:
-        return self._core_model.leaves(*csr_parts(X), None, self._n_threads())
+    def _candidates(self, rows: sparse.csr_array) -> sparse.csr_array:
+        indptr, indices, data, _ = self._core_model.candidates(*csr_parts(rows), self.ways, self._n_threads())
+        return csr_rows(data, indices, indptr, (rows.shape[0], self.n_labels_))
 
     def _leaf_shares(self, X: sparse.csr_array) -> sparse.csr_array:
         """How much of each row goes to which leaf: (rows, nodes)."""
@@ -64,7 +64,9 @@ class SpectralAnswers(ExtremeClassifier):
 
     @cached_property
     def _core_model(self) -> _core.SpectralModel:
-        return self.base_.core(self._tree_arrays, self.n_labels_, self._normalizes(), self.is_multiclass_)
+        return self.base_.core(
+            self._tree_arrays, self.n_labels_, self.filter_.n_candidates, self._normalizes(), self.is_multiclass_
+        )
 
     def _forget_core(self) -> None:
         for name in ("_tree_arrays", "_core_model"):
@@ -75,31 +77,33 @@ class SpectralAnswers(ExtremeClassifier):
     def _sparse_probabilities(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
         rows = scaled_rows(X, self.scaling)
         if self.scorer_ is not None:
-            return complete(scores_behind(self, X, self._leaves(rows)), query)
+            return complete(scores_behind(self, X, self._candidates(rows)), query)
         core, threads = self._core_model, self._n_threads()
         if query.labels is not None:
             labels = query.labels.astype(np.int32, copy=False)
-            return same_columns(core.named(*csr_parts(rows), labels, threads), labels, self.n_labels_)
-        indptr, indices, data, _ = core.predict(*csr_parts(rows), query.top_k, *query.thresholds, threads)
+            return same_columns(core.named(*csr_parts(rows), labels, self.ways, threads), labels, self.n_labels_)
+        indptr, indices, data, _ = core.predict(*csr_parts(rows), query.top_k, *query.thresholds, self.ways, threads)
         return csr_rows(data, indices, indptr, (X.shape[0], self.n_labels_))
 
     def _n_inner_products(self, X: sparse.csr_array, query: Query) -> int:
         """What an answer costs: nodes on the way and candidates."""
         rows = scaled_rows(X, self.scaling)
-        return self._core_model.predict(*csr_parts(rows), query.top_k, *query.thresholds, self._n_threads())[3]
+        asked = (query.top_k, *query.thresholds, self.ways, self._n_threads())
+        return self._core_model.predict(*csr_parts(rows), *asked)[3]
 
     def _predict_row(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int | None, threshold: float
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         if self.scorer_ is None and self.scaling != "hellinger":
-            return self._core_model.predict_row(indices, values, self.n_labels_ if top_k is None else top_k, threshold)
+            most = self.n_labels_ if top_k is None else top_k
+            return self._core_model.predict_row(indices, values, most, threshold, self.ways)
         X = csr_rows(values, indices, np.array([0, len(indices)]), (1, self.n_features_in_))
         answer = self._sparse_probabilities(X, Query(top_k, threshold))
         order = np.lexsort((answer.indices, -answer.data))
         return answer.indices[order], answer.data[order]
 
     def _explain_candidates(self, indices: NDArray[np.int32], values: NDArray[np.float32], column: int) -> Any:
-        """The row's way with the label's share on it, the leaf's candidates with probabilities, the score's parts."""
+        """The row's way with the label's share on it, its candidates with probabilities, the score's parts."""
         X = csr_rows(values, indices, np.array([0, len(indices)]), (1, self.n_features_in_))
         row = scaled_rows(X, self.scaling)
         share = self.filter_.label_share(column)
@@ -108,15 +112,11 @@ class SpectralAnswers(ExtremeClassifier):
             (node, float(mass[node]), float(share[node]), score, features, added)
             for node, score, features, added in self._core_model.route(row.indices, row.data)
         ]
-        leaf = route[-1][0]
-        begin, end = self._tree_arrays["label_begin"][leaf : leaf + 2]
-        labels = self._tree_arrays["label"][begin:end]
+        labels = self._candidates(row).indices
         probabilities = self._sparse_probabilities(X, Query(labels=labels)).data
-        place = int(np.searchsorted(labels, column))
-        is_candidate = place < len(labels) and labels[place] == column
         parts = None
-        if is_candidate and self.scorer_ is None:
-            parts = self._core_model.slot_parts(row.indices, row.data, int(begin) + place)
+        if self.scorer_ is None:
+            parts = self._core_model.candidate_parts(row.indices, row.data, column, self.ways)
         return route, labels, probabilities, parts
 
     # --- model files ----------------------------------------------------------------------------------------------
@@ -142,6 +142,7 @@ class SpectralAnswers(ExtremeClassifier):
             {name.partition("/")[2]: array for name, array in arrays.items() if name.startswith(part)}
             for part in ("tree/", "base/")
         )
+        tree.setdefault("space", np.zeros(0, dtype=np.float32))  # files of before there were any
         self.filter_ = CandidateTree(tree, int(metadata["n_candidates"]), self.n_labels_)
         self.filter_.check()
         self.base_ = BaseClassifier(base, **metadata["base"], n_features=self.n_features_in_)

@@ -8,6 +8,7 @@ from ramify.estimator import ExtremeClassifier
 from ramify.spectral.base_classifier import WEIGHTS
 from ramify.spectral.candidate_tree import DEVIATIONS, TreeSettings
 from ramify.spectral.eigen_split import SOLVERS
+from ramify.spectral.learned_space import SPACES
 from ramify.spectral.scaling import SCALINGS
 from ramify.validation import check_choice, check_flag, check_integer, check_number
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 # Deeper than any tree that data could fill.
 MOST_DEPTH = 60
+# As many leaves as the core looks at for one row.
+MOST_WAYS = 65_536
 
 
 def check_parameters(model: SpectralTreeClassifier) -> None:
@@ -26,6 +29,10 @@ def check_parameters(model: SpectralTreeClassifier) -> None:
     else:
         check_integer("depth", model.depth, at_least=0, at_most=MOST_DEPTH)
     check_integer("n_candidates", model.n_candidates, at_least=1, at_most=2**30)
+    if check_integer("ways", model.ways, at_least=1, at_most=MOST_WAYS) > 1 and model.output_weights == "leaf":
+        raise ValueError("output_weights='leaf' answer for one leaf: give ways=1, or output_weights='shared'")
+    check_choice("space", model.space, SPACES)
+    check_integer("sampled_labels", model.sampled_labels, at_least=1, at_most=2**30)
     check_number("recall", model.recall, at_least=0, at_most=1)
     check_number("noise", model.noise, at_least=0)
     check_choice("deviation", model.deviation, DEVIATIONS)

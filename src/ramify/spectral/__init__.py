@@ -5,16 +5,19 @@ from __future__ import annotations
 from ramify.spectral.base_classifier import BaseClassifier
 from ramify.spectral.candidate_tree import CandidateTree, TreeSettings, grow_candidate_tree
 from ramify.spectral.eigen_split import eigen_split, purity
+from ramify.spectral.learned_space import SPACES, learn_space
 from ramify.spectral.scaling import SCALINGS, hellinger, scaled_rows
 
 __all__ = [
     "SCALINGS",
+    "SPACES",
     "BaseClassifier",
     "CandidateTree",
     "TreeSettings",
     "eigen_split",
     "grow_candidate_tree",
     "hellinger",
+    "learn_space",
     "purity",
     "scaled_rows",
 ]

@@ -66,6 +66,11 @@ class BaseClassifier:
             arrays[name], arrays[f"{name}_sum"] = _zeros(size), _zeros(size)
         return cls(arrays, weights, padded, has_slot_weights, n_features)
 
+    def begun_with(self, space: BaseClassifier) -> BaseClassifier:
+        """With the weights of a classifier of the same rank that has learned against all labels, and new slots."""
+        slots = {name: self.arrays[name] for name in ("slot_bias", "slot_bias_sum")}
+        return replace(self, arrays={**space.arrays, **slots})
+
     @classmethod
     def none(cls, n_features: int, n_labels: int, n_slots: int) -> BaseClassifier:
         """What stands in the core's model where another classifier answers."""
@@ -108,12 +113,20 @@ class BaseClassifier:
         return replace(self, arrays=arrays)
 
     def core(
-        self, tree: dict[str, NDArray[Any]], n_labels: int, normalize: bool, is_multiclass: bool
+        self, tree: dict[str, NDArray[Any]], n_labels: int, n_candidates: int, normalize: bool, is_multiclass: bool
     ) -> _core.SpectralModel:
         """The compiled model over a tree; reads the arrays where they are."""
         features = _core.FeatureSettings(self.n_features, normalize, 1.0)
         return _core.SpectralModel(
-            tree, self.arrays, n_labels, features, is_multiclass, self.weights, self.rank, self.has_slot_weights
+            tree,
+            self.arrays,
+            n_labels,
+            n_candidates,
+            features,
+            is_multiclass,
+            self.weights,
+            self.rank,
+            self.has_slot_weights,
         )
 
 

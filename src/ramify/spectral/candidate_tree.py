@@ -15,7 +15,7 @@ from ramify.data.csr import csr_parts, csr_rows, label_parts
 # What the core reads of a tree; the labels of its leaves are made from the counts.
 NODES = ("child", "mass", "sigma", "weight_begin", "weight_feature", "weight")
 COUNTS = ("count_begin", "count_label", "count")
-STORED = (*NODES, *COUNTS, "depth", "label_mass", "head", "head_count")
+STORED = (*NODES, *COUNTS, "depth", "label_mass", "head", "head_count", "space")
 
 DEVIATIONS = ("eigenvalue", "within")
 # Beside its candidates, a leaf remembers the counts of twice as many labels that may become candidates later.
@@ -64,6 +64,7 @@ def grow_candidate_tree(
     *,
     sample_weight: NDArray[np.float32] | None = None,
     head: NDArray[np.int32] | None = None,
+    space: NDArray[np.float32] | None = None,
     normalize: bool = True,
     keeps_inner: bool = False,
     seed: int = 0,
@@ -73,9 +74,11 @@ def grow_candidate_tree(
     """Split the rows by eigen-splits until the depth, or the wanted recall of a node's candidates, is reached.
 
     Rows go both ways in fractions. Paper: hierarchical-spectral, section 3.4. `head` labels are candidates everywhere,
-    and the splits do not care about them (its discussion).
+    and the splits do not care about them (its discussion). `space`: rows are split where their features are projected
+    to, as many numbers for each feature, one feature after the other (`learn_space`).
     """
     head = np.zeros(0, dtype=np.int32) if head is None else np.sort(head).astype(np.int32)
+    space = np.zeros(0, dtype=np.float32) if space is None else space
     arrays = _core.grow_candidate_tree(
         *csr_parts(X),
         *label_parts(Y),
@@ -83,12 +86,13 @@ def grow_candidate_tree(
         head,
         sample_weight,
         _core.FeatureSettings(X.shape[1], normalize, 1.0),
+        space,
         settings.core(keeps_inner),
         seed,
         n_threads,
         progress,
     )
-    return CandidateTree({**arrays, "head": head}, settings.n_candidates, Y.shape[1])
+    return CandidateTree({**arrays, "head": head, "space": space}, settings.n_candidates, Y.shape[1])
 
 
 @dataclass(frozen=True)
@@ -146,7 +150,7 @@ class CandidateTree:
             "label_begin": found.indptr.astype(np.int64),
             "label": found.indices,
             "probability": found.data,
-            **{name: self.arrays[name] for name in NODES},
+            **{name: self.arrays[name] for name in (*NODES, "head", "space")},
         }
 
     def training_recall(self) -> float:
