@@ -35,7 +35,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "aloi-like": {"n_candidates": 100, "rank": 50, "passes": 4, "depth": 12, "noise": 3.0},
     "eurlex57k": {"n_candidates": 400, "rank": 96, "passes": 5, "depth": 8},
 }
-LEARNED = {"space": "learned", "deviation": "within", "noise": 2.0}
+LEARNED = {"space": "learned", "deviation": "within", "noise": 1.0}
 SWEEP = {
     "isolet-1560": (2, 3, 5),
     "wordnet-parent": (500, 1000),
@@ -132,6 +132,7 @@ def variants(n_labels: int) -> dict[str, dict[str, Any]]:
         "learned space": LEARNED,
         "learned space, 4 ways": {**LEARNED, "ways": 4},
         "learned space, 8 ways": {**LEARNED, "ways": 8},
+        "learned space of sampled labels, 8 ways": {**LEARNED, "ways": 8, "sampled_labels": n_labels // 10},
     }
 
 
@@ -174,6 +175,7 @@ def findings(name: str, data: Set, only: list[str]) -> None:
 def sweep(name: str, data: Set) -> None:
     for k in SWEEP[name]:
         line(name, f"tree, k = {k}", data, {**SETTINGS[name], "n_candidates": k})
+        line(name, f"learned space, 8 ways, k = {k}", data, {**SETTINGS[name], **LEARNED, "ways": 8, "n_candidates": k})
 
 
 # --- time ------------------------------------------------------------------------------------------------------------

@@ -328,7 +328,9 @@ def test_damaged_trees_are_refused(name, spoil, said):
     arrays = grow_candidate_tree(X, Y, SETTINGS, seed=1).core_arrays()
     base = BaseClassifier.none(X.shape[1], Y.shape[1], len(arrays["label"]))
     with pytest.raises(ValueError, match=said):
-        base.core({**arrays, name: np.ascontiguousarray(spoil(arrays[name]))}, Y.shape[1], SETTINGS.n_candidates, True, False)
+        base.core(
+            {**arrays, name: np.ascontiguousarray(spoil(arrays[name]))}, Y.shape[1], SETTINGS.n_candidates, True, False
+        )
     with pytest.raises(ValueError, match="no array named"):
         base.core({n: a for n, a in arrays.items() if n != name}, Y.shape[1], SETTINGS.n_candidates, True, False)
 

@@ -20,6 +20,8 @@ from ramify.spectral import hellinger
 from ramify.spectral.frequency import frequency_recall, most_frequent_labels
 
 SMALL = {"n_candidates": 12, "depth": 5, "rank": 16, "passes": 5, "random_state": 0}
+LEARNED = {"space": "learned", "deviation": "within", "ways": 3}
+KINDS = [{}, {"output_weights": "leaf"}, {"weights": "full"}, {"weights": "hashed"}, {"ways": 3}, LEARNED]
 
 
 @pytest.fixture(scope="module")
@@ -106,9 +108,40 @@ def test_ways_by_chance_while_training_are_another_training_than_those_of_predic
     assert (by_chance.base_.arrays["output"] != fixed.base_.arrays["output"]).any()
 
 
+def test_several_ways_recall_more_of_new_rows_with_as_many_candidates(classes):
+    settings = {**SMALL, "n_candidates": 4, "depth": 7}
+    clf = SpectralTreeClassifier(**settings).fit(classes.X[:2000], classes.y[:2000])
+    recalls, scores = [], []
+    for ways in (1, 4):
+        clf.ways = ways
+        found = clf.candidates(classes.X[2000:])
+        assert np.diff(found.indptr).max() <= 4
+        recalls.append(metrics.filter_recall(classes.Y[2000:], found))
+        scores.append(clf.score(classes.X[2000:], classes.y[2000:]))
+    assert recalls[1] > recalls[0]
+    assert scores[1] > scores[0]
+
+
+@pytest.mark.parametrize("weights", ["low_rank", "full"])
+def test_the_tree_may_be_grown_where_the_classifier_sees_the_rows(data, classes, weights):
+    settings = {**SMALL, **LEARNED, "weights": weights}
+    labels = SpectralTreeClassifier(**settings).fit(data.X[:1000], data.Y[:1000])
+    assert metrics.filter_recall(data.Y[1000:], labels.candidates(data.X[1000:])) > 0.5
+    of_classes = SpectralTreeClassifier(**settings, sampled_labels=20).fit(classes.X[:2000], classes.y[:2000])
+    assert of_classes.score(classes.X[2000:], classes.y[2000:]) > 0.8
+    np.testing.assert_allclose(of_classes.predict_proba(classes.X[2000:]).sum(axis=1), 1, atol=1e-5)
+    row, answer = classes.X[[2000]], of_classes.predict_proba(classes.X[[2000]])
+    best, probability = of_classes.predict_one(row, top_k=1)[0]
+    assert probability == answer[0, of_classes.classes_.tolist().index(best)] == answer.max()
+    learned = of_classes.filter_.arrays["space"].copy()
+    of_classes.partial_fit(classes.X[2000:], classes.y[2000:])
+    np.testing.assert_array_equal(of_classes.filter_.arrays["space"], learned)  # or rows would go other ways
+
+
+@pytest.mark.parametrize("ways", [1, 3])
 @pytest.mark.parametrize("base", [PLTClassifier(arity=4, max_leaf=8), OnlinePLTClassifier()])
-def test_any_classifier_may_stand_behind_the_filter(data, base, tmp_path):
-    clf = SpectralTreeClassifier(**SMALL, base=base).fit(data.X[:1000], data.Y[:1000])
+def test_any_classifier_may_stand_behind_the_filter(data, base, ways, tmp_path):
+    clf = SpectralTreeClassifier(**SMALL, base=base, ways=ways).fit(data.X[:1000], data.Y[:1000])
     alone = clf.scorer_.predict_proba(data.X[1000:], labels=range(80)).toarray()
     named = clf.candidates(data.X[1000:]).toarray() > 0
     found = clf.predict_proba(data.X[1000:], threshold=0.0).toarray()
@@ -183,7 +216,7 @@ def test_counts_and_masses_after_learning_on_are_those_of_all_rows(data, fitted)
         assert (np.diff(tree.arrays["count"][start:stop]) <= 0).all()
 
 
-@pytest.mark.parametrize("settings", [{}, {"output_weights": "leaf"}, {"weights": "full"}, {"weights": "hashed"}])
+@pytest.mark.parametrize("settings", KINDS)
 def test_a_saved_model_goes_on_learning_bit_for_bit(data, settings, tmp_path):
     clf = SpectralTreeClassifier(**SMALL, **settings).fit(data.X[:700], data.Y[:700, :70])
     clf.save(tmp_path / "model")
@@ -210,15 +243,17 @@ def test_refused_pieces_leave_the_model_as_it_was(data):
     assert not hasattr(empty, "partial_fit")
 
 
-def test_the_number_of_jobs_changes_no_bit_of_a_model_that_learns_on(data):
+@pytest.mark.parametrize("settings", [{}, LEARNED])
+def test_the_number_of_jobs_changes_no_bit_of_a_model_that_learns_on(data, settings):
     one, two = (
-        SpectralTreeClassifier(**SMALL, n_jobs=n)
+        SpectralTreeClassifier(**SMALL, **settings, n_jobs=n)
         .fit(data.X[:800], data.Y[:800])
         .partial_fit(data.X[800:], data.Y[800:])
         for n in (1, 2)
     )
     for name, array in one.base_.arrays.items():
         np.testing.assert_array_equal(array, two.base_.arrays[name])
+    assert (one.predict_proba(data.X, top_k=5) != two.predict_proba(data.X, top_k=5)).nnz == 0
 
 
 def test_the_first_piece_grows_the_tree_and_classes_may_be_named_in_advance(classes):
@@ -245,6 +280,10 @@ def test_thresholds_may_be_learned_while_it_learns_on(data):
         ({"depth": -1}, "depth must be an integer between 0 and 60"),
         ({"depth": "deep"}, "or 'auto'"),
         ({"n_candidates": 0}, "n_candidates must be"),
+        ({"ways": 0}, "ways must be"),
+        ({"ways": 2, "output_weights": "leaf"}, "give ways=1"),
+        ({"space": "rows"}, "space must be 'features' or 'learned'"),
+        ({"sampled_labels": 0}, "sampled_labels must be"),
         ({"recall": 1.5}, "recall must be a number between 0 and 1"),
         ({"noise": -1}, "noise must be"),
         ({"deviation": "none"}, "deviation must be 'eigenvalue' or 'within'"),
@@ -295,7 +334,7 @@ def test_the_recall_of_a_filter_is_checked():
 # --- explanations ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("settings", [{}, {"output_weights": "leaf"}, {"weights": "full"}, {"weights": "hashed"}])
+@pytest.mark.parametrize("settings", KINDS)
 def test_the_explained_score_makes_the_predicted_probability(data, settings):
     clf = SpectralTreeClassifier(**SMALL, **settings).fit(data.X[:1000], data.Y[:1000])
     row = data.X[[1100]]

@@ -692,7 +692,6 @@ def least_squares_labels(
     cg_iterations: int,
 ) -> NDArray[np.float32]: ...
 def weighted_median(values: NDArray[np.float64], importance: NDArray[np.float64]) -> float: ...
-
 def train_against_groups(
     base: dict[str, NDArray[np.float32]],
     x_indptr: NDArray[np.int64],

@@ -66,6 +66,9 @@ CLASSIFIERS = {
     "spectral": lambda **settings: SpectralTreeClassifier(
         **{"n_candidates": 6, "rank": 8, "random_state": 0, **settings}
     ),
+    "spectral, learned space": lambda **settings: SpectralTreeClassifier(
+        **{"n_candidates": 6, "rank": 8, "space": "learned", "ways": 3, "random_state": 0, **settings}
+    ),
     "spectral, plt behind it": lambda **settings: SpectralTreeClassifier(
         **{"n_candidates": 5, "head": 1, "base": PLTClassifier(**SMALL_TREE), "random_state": 0, **settings}
     ),

@@ -45,7 +45,7 @@ class SpectralTreeClassifier(SpectralAnswers):
     n_candidates : int
         Labels of a leaf (k in the paper). More are better and slower.
     ways : int
-        Leaves that a row comes to at prediction, the likeliest first; the `n_candidates` likeliest labels of all of them
+        Leaves that a row comes to at prediction, the likeliest ones; the `n_candidates` likeliest labels of all of them
         are looked at. 1, as in the paper, goes down one way.
     space : "features" or "learned"
         Where rows are split: among their features, or in the space of low rank in which a logistic regression over all

@@ -88,8 +88,8 @@ class SpectralAnswers(ExtremeClassifier):
     def _n_inner_products(self, X: sparse.csr_array, query: Query) -> int:
         """What an answer costs: nodes on the way and candidates."""
         rows = scaled_rows(X, self.scaling)
-        asked = (query.top_k, *query.thresholds, self.ways, self._n_threads())
-        return self._core_model.predict(*csr_parts(rows), *asked)[3]
+        core, threads = self._core_model, self._n_threads()
+        return core.predict(*csr_parts(rows), query.top_k, *query.thresholds, self.ways, threads)[3]
 
     def _predict_row(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int | None, threshold: float

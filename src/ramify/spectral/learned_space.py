@@ -1,4 +1,4 @@
-"""The space in which rows of like labels lie close together: where a tree may split them instead of among the features."""
+"""A space in which rows of like labels lie close together: there a tree may split them, not among the features."""
 
 from __future__ import annotations
 
@@ -44,8 +44,16 @@ def learn_space(
     >>> bool(close < far)
     True
     """
-    kind = {"weights": "low_rank", "rank": rank, "hash_bits": 0, "has_slot_weights": False}
-    space = BaseClassifier.begin(**kind, n_features=X.shape[1], n_labels=Y.shape[1], n_slots=0, seed=seed)
+    space = BaseClassifier.begin(
+        weights="low_rank",
+        rank=rank,
+        hash_bits=0,
+        has_slot_weights=False,
+        n_features=X.shape[1],
+        n_labels=Y.shape[1],
+        n_slots=0,
+        seed=seed,
+    )
     _core.train_against_groups(
         space.arrays,
         *csr_parts(X),
