@@ -31,7 +31,7 @@ from ramify.spectral import BaseClassifier, TreeSettings, eigen_split, grow_cand
 ALOI_NOISE = 0.6
 SETTINGS: dict[str, dict[str, Any]] = {
     "isolet-1560": {"n_candidates": 3, "rank": 24, "passes": 20, "depth": 6},
-    "wordnet-parent": {"n_candidates": 1000, "rank": 64, "passes": 3, "depth": 8},
+    "wordnet-parent": {"n_candidates": 1000, "rank": 64, "passes": 5, "depth": 8},
     "aloi-like": {"n_candidates": 100, "rank": 50, "passes": 4, "depth": 12, "noise": 3.0},
     "eurlex57k": {"n_candidates": 400, "rank": 96, "passes": 5, "depth": 8},
 }
