@@ -361,6 +361,17 @@ def test_the_way_leads_to_the_leaf_whose_candidates_are_told(data, fitted):
     assert "not among the candidates" in str(absent)
 
 
+def test_several_ways_are_told(data, fitted):
+    clf = SpectralTreeClassifier(**SMALL, **LEARNED).fit(data.X[:1000], data.Y[:1000])
+    row = data.X[[1100]]
+    explanation = clf.explain(row)
+    assert {label for label, _ in explanation.candidates} == set(clf.candidates(row).indices.tolist())
+    assert f"leaf {explanation.leaf} and up to 2 other likely ones, 12 candidates" in str(explanation)
+    assert (explanation.to_dict()["ways"], fitted.explain(row).to_dict()["ways"]) == (3, 1)
+    for step in explanation.path[:-1]:  # features of the rows, not dimensions of the space
+        assert step.score == pytest.approx(step.bias + sum(p.value for p in step.contributions) + step.rest, abs=1e-4)
+
+
 def test_explanations_are_told_in_words_and_as_json(data):
     texts = ["red apple", "green apple", "red cherry", "green pear"] * 8
     tags = [["red", "apple"], ["green", "apple"], ["red", "cherry"], ["green", "pear"]] * 8

@@ -33,13 +33,15 @@ class Score:
 class CandidateExplanation(ExplainedLabel):
     """A label's probability for one row: the row's way to a leaf, that leaf's candidates, and the label's score there.
 
-    `candidates` are (label, probability) pairs, best first. A label that is none of them has probability zero, whatever
-    the classifier would think of it; `score` is then None, as it is where another classifier stands behind the tree.
+    `candidates` are (label, probability) pairs, best first; if rows go several `ways`, those of several leaves,
+    and the path is the one that follows the signs. A label that is none of them has probability zero, whatever the
+    classifier would think of it; `score` is then None, as it is where another classifier stands behind the tree.
     """
 
     path: list[RouteStep]
     candidates: list[tuple[Any, float]]
     score: Score | None
+    ways: int = 1
 
     @property
     def leaf(self) -> int:
@@ -53,6 +55,7 @@ class CandidateExplanation(ExplainedLabel):
         """Plain values, ready for JSON."""
         return self._plain_head() | {
             "leaf": self.leaf,
+            "ways": self.ways,
             "is_candidate": self.is_candidate,
             "path": [plain(step) for step in self.path],
             "candidates": [{"label": label, "probability": probability} for label, probability in self.candidates],
@@ -62,11 +65,13 @@ class CandidateExplanation(ExplainedLabel):
     def _leaf_words(self) -> str:
         told = ", ".join(f"{label} {probability:.4f}" for label, probability in self.candidates[:TOLD])
         more = ", …" if len(self.candidates) > TOLD else ""
-        return f"leaf {self.leaf}, {len(self.candidates):,} candidates: {told}{more}"
+        others = f" and up to {self.ways - 1} other likely ones" if self.ways > 1 else ""
+        return f"leaf {self.leaf}{others}, {len(self.candidates):,} candidates: {told}{more}"
 
     def _verdict(self) -> str:
         if not self.is_candidate:
-            return "not among the candidates: too few of the training rows in this leaf have it"
+            where = "these leaves" if self.ways > 1 else "this leaf"
+            return f"not among the candidates: too few of the training rows in {where} have it"
         if self.score is None:
             return "scored by the classifier behind the tree"
         return f"score {self.score.score:+.2f}: {words(self.score)}"
@@ -92,7 +97,7 @@ def explain_candidates(
     model: Any, label: Any, column: int, found: Any, top: int, terms: Mapping[int, str]
 ) -> CandidateExplanation:
     """Put a row's way, its leaf's candidates and the parts of the label's score into words."""
-    route, labels, probabilities, parts = found
+    route, labels, probabilities, parts, ways = found
     order = np.lexsort((labels, -probabilities))
     names = model.label_encoding_.names(labels[order])
     candidates = list(zip(names, probabilities[order].tolist(), strict=True))
@@ -104,4 +109,5 @@ def explain_candidates(
         path=route_steps(model, route, top, terms),
         candidates=candidates,
         score=None if parts is None else Score(**made_of(model, parts[0], parts[1], top, terms)),
+        ways=ways,
     )

@@ -117,7 +117,7 @@ class SpectralAnswers(ExtremeClassifier):
         parts = None
         if self.scorer_ is None:
             parts = self._core_model.candidate_parts(row.indices, row.data, column, self.ways)
-        return route, labels, probabilities, parts
+        return route, labels, probabilities, parts, self.ways
 
     # --- model files ----------------------------------------------------------------------------------------------
 
