@@ -53,7 +53,7 @@ nb::dict grow(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data
 
 void train_groups(const nb::dict& base, const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices,
                   const std::optional<Floats>& sample_weight, const FeatureSettings& features, bool is_multiclass, std::int64_t n_labels, std::int64_t rank,
-                  float learning_rate, float eps, std::int64_t group_size, int passes, std::uint64_t seed, int n_threads, Progress* progress) {
+                  float learning_rate, float eps, std::int64_t group_size, int passes, bool is_shuffled, std::uint64_t seed, int n_threads, Progress* progress) {
     const CsrView X = checked_csr(x_indptr, x_indices, x_data, features.n_features, "X");
     check_rising_labels(x_indptr, y_indptr, y_indices, n_labels);
     const std::span<const float> weight = checked_positive(sample_weight, static_cast<std::size_t>(X.n_rows()), "sample_weight");
@@ -66,7 +66,7 @@ void train_groups(const nb::dict& base, const Longs& x_indptr, const Ints& x_ind
     BaseDescent descent = descent_on(base, shape, {learning_rate, eps, is_multiclass, false});
     nb::gil_scoped_release release;
     const PreparedRows rows(X, features, n_threads);
-    train_against_groups(rows, view(y_indptr), view(y_indices), weight, descent, group_size, passes, seed, progress);
+    train_against_groups(rows, view(y_indptr), view(y_indices), weight, descent, group_size, passes, is_shuffled, seed, progress);
 }
 
 /// All rows as the problem of one node.
@@ -174,7 +174,7 @@ void bind_spectral(nb::module_& m) {
           "Weights of labels whose sums come closest to a target, by conjugate gradients.");
     m.def("weighted_median", &median_of, "values"_a, "importance"_a, "The value that parts the importance into halves.");
     m.def("train_against_groups", &train_groups, "base"_a, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "sample_weight"_a.none(),
-          "features"_a, nb::kw_only(), "is_multiclass"_a, "n_labels"_a, "rank"_a, "learning_rate"_a, "eps"_a, "group_size"_a, "passes"_a, "seed"_a,
+          "features"_a, nb::kw_only(), "is_multiclass"_a, "n_labels"_a, "rank"_a, "learning_rate"_a, "eps"_a, "group_size"_a, "passes"_a, "is_shuffled"_a, "seed"_a,
           "n_threads"_a, "progress"_a.none() = nb::none(), "Train a classifier of low rank in place, each row against a random group of labels.");
     nb::class_<BoundSpectral>(m, "SpectralModel", "A candidate tree and the classifier behind it over (memory-mapped) arrays, and their answers.")
         .def(nb::init<const nb::dict&, const nb::dict&, std::int64_t, std::int64_t, const FeatureSettings&, bool, const std::string&, std::int64_t, bool>(),

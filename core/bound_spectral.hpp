@@ -167,12 +167,12 @@ public:
     }
 
     /// What each feature of a row adds to the score of a candidate, and the bias at the end under the number after the last feature; None for no candidate.
-    nb::object candidate_parts(const Ints& indices, const Floats& values, std::int32_t label, std::int64_t ways) const {
+    std::optional<nb::tuple> candidate_parts(const Ints& indices, const Floats& values, std::int32_t label, std::int64_t ways) const {
         Scratch s;
         check_question(indices, values, ways);
         find_candidates({view(indices), view(values)}, ways, s);
         const auto at = place_of(label, s);
-        if (!at) return nb::none();
+        if (!at) return std::nullopt;
         const std::int64_t slot = s.candidates.slot(*at);
         std::vector<std::int32_t> feature;
         std::vector<float> added;
@@ -305,6 +305,9 @@ private:
         double squared = 0;
         for (float h : s.in_space) squared += static_cast<double>(h) * h;
         const double scale = squared > 0 ? 1 / std::sqrt(squared) : 0.0;
+        float bias = 0;  // a damaged node may have none
+        for (std::int64_t k = forest_.weight_begin[v]; k < forest_.weight_begin[v + 1]; ++k)
+            if (forest_.weight_feature[k] == space_.rank) bias = forest_.weight[k];
         for (const Entry& e : s.x) {
             double sum = 0;
             for (std::int64_t k = forest_.weight_begin[v]; k < forest_.weight_begin[v + 1]; ++k)
@@ -314,7 +317,7 @@ private:
             parts.second.push_back(static_cast<float>(e.value * sum * scale));
         }
         parts.first.push_back(static_cast<std::int32_t>(space_.features.n_features));
-        parts.second.push_back(forest_.weight[forest_.weight_begin[v + 1] - 1]);
+        parts.second.push_back(bias);
         return parts;
     }
 

@@ -1,5 +1,4 @@
-/// What the bindings of FastXML and of the spectral method share: a forest over saved arrays, a row that is put before it, and
-/// the row's way through a tree.
+/// What the bindings of FastXML and of the spectral method share: a forest over saved arrays, and a row's way through a tree.
 #pragma once
 
 #include <nanobind/nanobind.h>

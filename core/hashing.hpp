@@ -1,8 +1,10 @@
-/// Mixing of integers: seeds that differ everywhere, and slots of a shared table.
+/// Mixing of integers: seeds that differ everywhere, orders by chance, and slots of a shared table.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 namespace ramify {
 
@@ -10,6 +12,12 @@ inline std::uint64_t mix(std::uint64_t z) {
     z = (z + 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
     return z ^ (z >> 31);
+}
+
+/// An order by chance, the same wherever it is made.
+template <class T>
+void shuffle(std::vector<T>& values, std::uint64_t seed) {
+    for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[static_cast<std::size_t>(mix(seed ^ mix(i)) % i)]);
 }
 
 /// The weights of one tile of one node for one feature, in a table that all nodes share: `stride` floats from here.

@@ -126,7 +126,7 @@ struct InstanceForest : ForestArrays<ArrayView> {
 
     /// Puts a row into the scratch, from where `clear` takes it again.
     ForestRow place(const RowView& row, ForestScratch& s) const {
-        s.dense.resize(static_cast<std::size_t>(features.n_columns()), 0.0f);
+        if (s.dense.size() < static_cast<std::size_t>(features.n_columns())) s.dense.resize(static_cast<std::size_t>(features.n_columns()), 0.0f);
         s.entries.clear();
         features.append(row.indices, row.values, s.entries);
         scatter(s.entries, s.dense.data());

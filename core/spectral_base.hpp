@@ -145,9 +145,10 @@ public:
     }
 
     /// One example in the leaf with these slots: `labels` of the slots and `positive` labels of the row, both rising. Without slots (-1)
-    /// the labels are a sample, of which each that is not positive stands for exp(`sampled`) others: its odds are raised by as much.
+    /// they are no leaf's but a group of all labels, parted into groups as many as `log_groups` is the logarithm of: each that is not positive stands
+    /// for as many, so that its odds are raised.
     void step(std::span<const Entry> x, std::int64_t first_slot, std::span<const std::int32_t> labels, std::span<const std::int32_t> positive, float weight,
-              float rate, float sampled = 0.0f) {
+              float rate, float log_groups = 0.0f) {
         const auto slot = [&](std::size_t k) { return first_slot < 0 ? std::int64_t{-1} : first_slot + static_cast<std::int64_t>(k); };
         is_positive_.assign(labels.size(), 0);
         bool has_positive = false;
@@ -161,9 +162,9 @@ public:
         p.project(x, hidden_);
         gradient_.resize(labels.size());
         for (std::size_t k = 0; k < labels.size(); ++k) gradient_[k] = p.score(x, hidden_, labels[k], slot(k));
-        if (sampled != 0.0f)
+        if (log_groups != 0.0f)
             for (std::size_t k = 0; k < labels.size(); ++k)
-                if (!settings.is_multiclass || !is_positive_[k]) gradient_[k] += sampled;
+                if (!settings.is_multiclass || !is_positive_[k]) gradient_[k] += log_groups;
         to_candidate_probabilities(gradient_, settings.is_multiclass);
         for (std::size_t k = 0; k < labels.size(); ++k) gradient_[k] = (gradient_[k] - is_positive_[k]) * weight;
         if (p.kind == WeightKind::low_rank) {

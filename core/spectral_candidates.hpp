@@ -25,11 +25,11 @@ struct LeafShare {
 struct RowCandidates {
     std::span<const std::int32_t> label;
     std::span<const float> share;
-    std::int64_t first_slot = -1;      ///< of one leaf: its slots are side by side; -1: of several
-    std::span<const float> slot_bias;  ///< of several: the mean of a label's, by how likely the leaves are
+    std::int64_t first_slot = -1;     ///< of one leaf: its slots are side by side; -1: of several
+    std::span<const float> own_bias;  ///< of several: the mean of the biases of a label's slots, by how likely their leaves are
 
     std::int64_t slot(std::size_t k) const { return first_slot < 0 ? -1 : first_slot + static_cast<std::int64_t>(k); }
-    float mean_bias(std::size_t k) const { return first_slot < 0 ? slot_bias[k] : 0.0f; }
+    float mean_bias(std::size_t k) const { return first_slot < 0 ? own_bias[k] : 0.0f; }
 };
 
 class CandidateSearch {
@@ -48,7 +48,7 @@ public:
             }
             const double score = forest.score(v, row);
             ++n_products;
-            const double right = path * (sigma[v] > 0 ? normal_cdf(score / sigma[v]) : score > 0 ? 1.0 : 0.0);
+            const double right = path * right_share(score, sigma[v]);
             open(forest.child[v], path - right);
             open(forest.child[v] + 1, right);
         }
@@ -58,8 +58,10 @@ public:
 
     /// The candidates of these leaves, likely ones first in line for the `n_most` places; `is_head` labels have places of their own.
     RowCandidates merge(const InstanceForest& forest, std::span<const float> slot_bias, std::int64_t n_most, std::span<const std::uint8_t> is_head) {
-        sums_.resize(static_cast<std::size_t>(forest.n_labels));
-        chosen_.resize((static_cast<std::size_t>(forest.n_labels) + 63) / 64, 0);
+        const auto n_labels = static_cast<std::size_t>(forest.n_labels);
+        // Never shorter: models of different sizes take turns, and what is added again would be zeroed again.
+        if (sums_.size() < n_labels) sums_.resize(n_labels);
+        if (chosen_.size() < (n_labels + 63) / 64) chosen_.resize((n_labels + 63) / 64, 0);
         add_up(forest, slot_bias);
         const std::size_t n = choose(n_most, is_head);
         label_.resize(n);

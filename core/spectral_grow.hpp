@@ -71,12 +71,18 @@ void for_each_array(CandidateTreeStorage& a, Work&& work) {
 
 inline double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 
+/// The probability that a row goes right at a node of this score; one whose score is no number goes left.
+inline double right_share(double score, double sigma) {
+    const double share = sigma > 0 ? normal_cdf(score / sigma) : score > 0 ? 1.0 : 0.0;
+    return share > 0 ? share : 0.0;
+}
+
 /// How much of a row goes left and right at a node of this score.
 struct RowShares {
     double left, right;
 };
 inline RowShares shared_row(double path, double score, double sigma, double min_path) {
-    double right = path * (sigma > 0 ? normal_cdf(score / sigma) : score > 0 ? 1.0 : 0.0);
+    double right = path * right_share(score, sigma);
     double left = path - right;
     // What goes no further on one side goes on on the other: every row stays whole.
     if (right < min_path || left < min_path) {
@@ -221,6 +227,7 @@ private:
                 for (const Entry& e : view.features(k)) z[k] += s.direction[e.feature] * e.value;
         });
         for (std::uint32_t f : feature) s.direction[f] = 0;
+        if (!std::ranges::all_of(z, [](double v) { return std::isfinite(v); })) return;  // values too large to be told apart
         const auto bias = static_cast<float>(-weighted_median(z, importance));
         const double sigma = static_cast<float>(settings_.noise * deviation(z, importance, top.value, result.mass));
         send(node, z, bias, sigma, result);

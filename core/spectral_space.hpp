@@ -19,11 +19,6 @@
 
 namespace ramify {
 
-template <class T>
-void shuffle(std::vector<T>& values, std::uint64_t seed) {
-    for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[static_cast<std::size_t>(mix(seed ^ mix(i)) % i)]);
-}
-
 /// Labels parted at random into groups of about `size`, each rising.
 inline std::vector<std::vector<std::int32_t>> random_groups(std::int64_t n_labels, std::int64_t size, std::uint64_t seed) {
     std::vector<std::int32_t> label(static_cast<std::size_t>(n_labels));
@@ -40,8 +35,8 @@ inline std::vector<std::vector<std::int32_t>> random_groups(std::int64_t n_label
 
 /// In every pass the labels are parted at random; a row competes with one group, by chance, and its own labels.
 inline void train_against_groups(const PreparedRows& X, std::span<const std::int64_t> y_begin, std::span<const std::int32_t> y_label,
-                                 std::span<const float> row_weight, BaseDescent& descent, std::int64_t group_size, int passes, std::uint64_t seed,
-                                 Progress* progress) {
+                                 std::span<const float> row_weight, BaseDescent& descent, std::int64_t group_size, int passes, bool is_shuffled,
+                                 std::uint64_t seed, Progress* progress) {
     const std::size_t n = X.squared_norm.size();
     std::vector<std::int32_t> order(n), labels;
     std::iota(order.begin(), order.end(), 0);
@@ -52,8 +47,8 @@ inline void train_against_groups(const PreparedRows& X, std::span<const std::int
     for (int pass = 0; pass < passes; ++pass) {
         const std::uint64_t pass_seed = mix(seed + static_cast<std::uint64_t>(pass));
         const auto groups = random_groups(descent.parameters.n_labels, group_size, mix(pass_seed));
-        const auto sampled = static_cast<float>(std::log(static_cast<double>(groups.size())));
-        shuffle(order, pass_seed);
+        const auto log_groups = static_cast<float>(std::log(static_cast<double>(groups.size())));
+        if (is_shuffled) shuffle(order, pass_seed);
         for (std::int32_t i : order) {
             const std::span<const Entry> x(X.row(i), static_cast<std::size_t>(X.length(i)));
             const auto positive = y_label.subspan(static_cast<std::size_t>(y_begin[i]), static_cast<std::size_t>(y_begin[i + 1] - y_begin[i]));
@@ -61,7 +56,7 @@ inline void train_against_groups(const PreparedRows& X, std::span<const std::int
             labels.clear();
             std::ranges::set_union(group, positive, std::back_inserter(labels));
             const double rate = descent.settings.learning_rate * (1.0 - n_done / n_steps);
-            descent.step(x, -1, labels, positive, row_weight.empty() ? 1.0f : row_weight[i], static_cast<float>(rate), sampled);
+            descent.step(x, -1, labels, positive, row_weight.empty() ? 1.0f : row_weight[i], static_cast<float>(rate), log_groups);
             ++n_done;
             if (progress) ++progress->done;
             if ((static_cast<std::int64_t>(n_done) & 63) == 0) watch.should_stop();

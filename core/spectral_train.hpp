@@ -16,7 +16,6 @@
 #include "spectral_base.hpp"
 #include "spectral_candidates.hpp"
 #include "spectral_grow.hpp"
-#include "spectral_space.hpp"
 
 namespace ramify {
 
@@ -25,8 +24,8 @@ inline std::int64_t sampled_leaf(const InstanceForest& forest, std::span<const f
     std::int64_t v = 0;
     while (forest.child[v] >= 0) {
         const double score = forest.score(v, row);
-        bool goes_right = score > 0;
-        if (sigma[v] > 0) goes_right = static_cast<double>(mix(seed + mix(static_cast<std::uint64_t>(v))) >> 11) * 0x1p-53 < normal_cdf(score / sigma[v]);
+        const double by_chance = static_cast<double>(mix(seed + mix(static_cast<std::uint64_t>(v))) >> 11) * 0x1p-53;
+        const bool goes_right = by_chance < right_share(score, sigma[v]);
         v = forest.child[v] + goes_right;
     }
     return v;

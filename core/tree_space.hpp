@@ -1,7 +1,6 @@
 /// Where a candidate tree splits rows: among the features as they are, or in a space of low rank that they were projected to.
 #pragma once
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -129,18 +129,41 @@ def test_a_tree_in_a_space_is_the_tree_of_the_projected_rows(data):
         assert added.sum() == pytest.approx(total, abs=1e-5)
 
 
-def test_against_one_group_of_all_labels_the_space_is_learned_as_a_classifier_without_a_tree_is(data):
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_against_one_group_of_all_labels_the_space_is_learned_as_a_classifier_without_a_tree_is(data, shuffle):
     settings = {"learning_rate": 0.2, "eps": 1e-3, "passes": 3, "seed": 5, "n_threads": 2}
-    space = learn_space(data.X, data.Y, rank=8, group_size=40, is_multiclass=False, **settings)
+    space = learn_space(data.X, data.Y, rank=8, group_size=40, is_multiclass=False, shuffle=shuffle, **settings)
     tree = grow_candidate_tree(data.X, data.Y, TreeSettings(depth=0, n_candidates=40))
     arrays = tree.core_arrays()
     kind = {"weights": "low_rank", "rank": 8, "hash_bits": 0, "has_slot_weights": False}
     flat = BaseClassifier.begin(**kind, n_features=100, n_labels=40, n_slots=len(arrays["label"]), seed=5)
     core = flat.core(arrays, 40, 40, True, False)
-    fixed = {"has_slot_bias": False, "is_shuffled": True, "is_sampled": False, "decays": True}
+    fixed = {"has_slot_bias": False, "is_shuffled": shuffle, "is_sampled": False, "decays": True}
     core.train(flat.arrays, *csr_parts(data.X), *label_parts(data.Y), None, **fixed, **settings)
     for name in ("input", "output", "label_bias"):
         np.testing.assert_array_equal(space.arrays[name], flat.arrays[name])
+
+
+def test_a_damaged_node_without_weights_has_no_bias_to_tell(data):
+    vectors = np.random.default_rng(0).normal(size=800).astype(np.float32)
+    arrays = grow_candidate_tree(data.X, data.Y, SETTINGS, space=vectors, seed=1).core_arrays()
+    first = int(arrays["weight_begin"][1])
+    begin = np.maximum(arrays["weight_begin"] - first, 0)
+    cut = {name: np.ascontiguousarray(arrays[name][first:]) for name in ("weight", "weight_feature")}
+    base = BaseClassifier.none(100, 40, len(arrays["label"]))
+    core = base.core({**arrays, **cut, "weight_begin": begin}, 40, 6, True, False)
+    _, score, _, added = core.route(*csr_parts(data.X[[0]])[1:])[0]
+    assert (score, added[-1]) == (0, 0)
+
+
+def test_values_too_large_for_the_space_make_a_leaf_and_no_crash(data):
+    huge = sparse.csr_array(data.X * np.float32(1e30))
+    vectors = np.full(800, 1e30, np.float32)
+    tree = grow_candidate_tree(huge, data.Y, SETTINGS, space=vectors, normalize=False)
+    assert tree.n_leaves == 1
+    core = core_of(grow_candidate_tree(data.X, data.Y, SETTINGS, space=vectors, seed=1), 100, 40)
+    for ways in (1, 3):
+        assert (np.diff(candidates_of(core, huge, ways, 40).indptr) > 0).all()
 
 
 @pytest.mark.parametrize("is_multiclass", [True, False])
@@ -186,7 +209,7 @@ def group_arguments(data):
         "weight": None,
         "features": _core.FeatureSettings(100, True, 0.0),
         "is_multiclass": False, "n_labels": 40, "rank": 8, "learning_rate": 0.1, "eps": 1e-3, "group_size": 10,
-        "passes": 1, "seed": 0, "n_threads": 1,
+        "passes": 1, "is_shuffled": True, "seed": 0, "n_threads": 1,
     }  # fmt: skip
 
 

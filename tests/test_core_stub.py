@@ -54,7 +54,7 @@ def parameters(node):
 
 def loose(annotation):
     """nanobind says tuple, dict and list without what is inside."""
-    return re.sub(r"^(tuple|dict|list)\[.*\]$", r"\1", annotation, flags=re.DOTALL)
+    return re.sub(r"^(tuple|dict|list)\[.*\]( \| None)?$", r"\1\2", annotation, flags=re.DOTALL)
 
 
 def assert_same(stub, function):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -271,6 +273,31 @@ def test_thresholds_may_be_learned_while_it_learns_on(data):
     assert clf.predict(data.X[600:]).shape == (900, 80)
 
 
+@pytest.mark.parametrize("ways", [0, -3, 2.5, "4", None, 10**30])
+def test_ways_that_are_set_later_are_checked_when_asked_and_when_saved(data, fitted, ways, tmp_path):
+    clf = copy.copy(fitted).set_params(ways=ways)
+    for ask in (lambda: clf.predict_proba(data.X[:3], top_k=1), lambda: clf.predict_one(data.X[[0]], top_k=1),
+                lambda: clf.candidates(data.X[:3]), lambda: clf.save(tmp_path / "model")):  # fmt: skip
+        with pytest.raises(ValueError, match="ways must be an integer between 1 and 65536"):
+            ask()
+    assert not (tmp_path / "model").exists()
+    clf.set_params(ways=np.int64(2))
+    assert json.loads(json.dumps(clf.explain(data.X[[0]]).to_dict()))["ways"] == 2
+
+
+def test_a_space_that_diverges_says_so(data):
+    with pytest.raises(ValueError, match="learning the space diverged: give a smaller learning_rate"):
+        SpectralTreeClassifier(**SMALL, **LEARNED, scaling=None).fit(data.X * np.float32(1e25), data.Y)
+
+
+def test_a_file_without_its_space_is_refused(data, tmp_path):
+    clf = SpectralTreeClassifier(**SMALL, **LEARNED).fit(data.X[:300], data.Y[:300])
+    clf.filter_ = replace(clf.filter_, arrays={**clf.filter_.arrays, "space": clf.filter_.arrays["space"][:-1]})
+    clf.save(tmp_path / "model")
+    with pytest.raises(ramify.persist.ModelFileError, match="does not hold a sound"):
+        ramify.load(tmp_path / "model")
+
+
 # --- parameters --------------------------------------------------------------------------------------------------
 
 
@@ -366,10 +393,19 @@ def test_several_ways_are_told(data, fitted):
     row = data.X[[1100]]
     explanation = clf.explain(row)
     assert {label for label, _ in explanation.candidates} == set(clf.candidates(row).indices.tolist())
-    assert f"leaf {explanation.leaf} and up to 2 other likely ones, 12 candidates" in str(explanation)
+    assert "up to 3 likeliest leaves, 12 candidates" in str(explanation)
     assert (explanation.to_dict()["ways"], fitted.explain(row).to_dict()["ways"]) == (3, 1)
     for step in explanation.path[:-1]:  # features of the rows, not dimensions of the space
         assert step.score == pytest.approx(step.bias + sum(p.value for p in step.contributions) + step.rest, abs=1e-4)
+
+
+@pytest.mark.parametrize("ways", [0, 65_537, 10**30, "4", None, 2.0, True])
+def test_ways_that_were_changed_are_checked_at_the_next_question(data, fitted, ways):
+    clf = copy.deepcopy(fitted).set_params(ways=ways)
+    for ask in (clf.candidates, clf.predict_proba, clf.predict_one, clf.explain):
+        with pytest.raises(ValueError, match="ways must be an integer between 1 and 65536, got"):
+            ask(data.X[[0]])
+    json.dumps(clf.set_params(ways=np.int64(2)).explain(data.X[[0]]).to_dict())
 
 
 def test_explanations_are_told_in_words_and_as_json(data):

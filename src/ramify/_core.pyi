@@ -709,6 +709,7 @@ def train_against_groups(
     eps: float,
     group_size: int,
     passes: int,
+    is_shuffled: bool,
     seed: int,
     n_threads: int,
     progress: Progress | None = None,

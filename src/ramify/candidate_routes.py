@@ -65,8 +65,8 @@ class CandidateExplanation(ExplainedLabel):
     def _leaf_words(self) -> str:
         told = ", ".join(f"{label} {probability:.4f}" for label, probability in self.candidates[:TOLD])
         more = ", …" if len(self.candidates) > TOLD else ""
-        others = f" and up to {self.ways - 1} other likely ones" if self.ways > 1 else ""
-        return f"leaf {self.leaf}{others}, {len(self.candidates):,} candidates: {told}{more}"
+        where = f"up to {self.ways} likeliest leaves" if self.ways > 1 else f"leaf {self.leaf}"
+        return f"{where}, {len(self.candidates):,} candidates: {told}{more}"
 
     def _verdict(self) -> str:
         if not self.is_candidate:

@@ -36,21 +36,23 @@ class SpectralTreeClassifier(SpectralAnswers):
     """A tree of eigen-splits maps a row to a few candidate labels; a classifier then scores only those.
 
     Rows take both ways in fractions while the tree grows, one of them by chance each time the classifier meets them,
-    and the likelier one at prediction. Paper: hierarchical-spectral (F is the tree, H the classifier).
+    and the likelier one, or the likeliest of several, at prediction.
+    Paper: hierarchical-spectral (F is the tree, H the classifier).
 
     Parameters
     ----------
     depth : int or "auto"
-        Deepest leaf; "auto" chooses the depth whose candidates have the best recall on held-out rows.
+        Deepest leaf; "auto" chooses the depth whose candidates have the best recall on held-out rows that go one way.
     n_candidates : int
         Labels of a leaf (k in the paper). More are better and slower.
     ways : int
         Leaves that a row comes to at prediction, the likeliest ones; the `n_candidates` likeliest labels of all of them
-        are looked at. 1, as in the paper, goes down one way.
+        are looked at. 1, as in the paper, goes down one way; so do all rows of a tree that was grown with `noise=0`.
     space : "features" or "learned"
         Where rows are split: among their features, or in the space of low rank in which a logistic regression over all
-        labels sees the rows, which is trained first and which the classifier begins with. For many labels of few rows
-        each, "learned" with `deviation="within"` and several ways finds far more of them, and takes longer to train.
+        labels sees them, at unit length. That is trained first; weights of low rank, shared by the leaves, begin with
+        what it has learned. For many labels of few rows each, "learned" with `deviation="within"` and several ways
+        finds far more of them, and takes longer to train.
     sampled_labels : int
         Labels that a row is trained against while a space is learned: if there are far more, a random part of them.
     recall : float
@@ -236,6 +238,7 @@ class SpectralTreeClassifier(SpectralAnswers):
                 learning_rate=self.learning_rate,
                 eps=self.eps,
                 passes=self.passes,
+                shuffle=self.shuffle,
                 seed=data.seed,
                 n_threads=data.n_threads,
                 progress=progress,

@@ -15,8 +15,10 @@ from ramify.answers import same_columns
 from ramify.data.csr import csr_parts, csr_rows
 from ramify.estimator import ExtremeClassifier, Query
 from ramify.models.candidate_scores import complete, scores_behind
+from ramify.models.spectral_parameters import MOST_WAYS
 from ramify.routes import RawStep
 from ramify.spectral import BaseClassifier, CandidateTree, scaled_rows
+from ramify.validation import check_integer
 
 
 class SpectralAnswers(ExtremeClassifier):
@@ -35,14 +37,16 @@ class SpectralAnswers(ExtremeClassifier):
     # --- the filter -----------------------------------------------------------------------------------------------
 
     def candidates(self, X: Any) -> sparse.csr_array:
-        """The labels that the tree finds worth looking at, with their share of the training rows in the leaf.
+        """The labels that the tree finds worth looking at, with their share of the training rows where the row goes.
 
         What `ramify.metrics.filter_recall` takes.
         """
         return self._candidates(scaled_rows(self._check_rows(X), self.scaling))
 
     def _candidates(self, rows: sparse.csr_array) -> sparse.csr_array:
-        indptr, indices, data, _ = self._core_model.candidates(*csr_parts(rows), self.ways, self._n_threads())
+        indptr, indices, data, _ = self._core_model.candidates(
+            *csr_parts(rows), self._checked_ways(), self._n_threads()
+        )
         return csr_rows(data, indices, indptr, (rows.shape[0], self.n_labels_))
 
     def _leaf_shares(self, X: sparse.csr_array) -> sparse.csr_array:
@@ -51,6 +55,10 @@ class SpectralAnswers(ExtremeClassifier):
         shares = csr_rows(share, leaf, begin, (X.shape[0], len(self.filter_.arrays["child"])))
         shares.sort_indices()
         return shares
+
+    def _checked_ways(self) -> int:
+        """`ways` may be changed on a trained model, so it is checked at each question."""
+        return check_integer("ways", self.ways, at_least=1, at_most=MOST_WAYS)
 
     def _normalizes(self) -> bool:
         return self.scaling == "unit"
@@ -81,22 +89,26 @@ class SpectralAnswers(ExtremeClassifier):
         core, threads = self._core_model, self._n_threads()
         if query.labels is not None:
             labels = query.labels.astype(np.int32, copy=False)
-            return same_columns(core.named(*csr_parts(rows), labels, self.ways, threads), labels, self.n_labels_)
-        indptr, indices, data, _ = core.predict(*csr_parts(rows), query.top_k, *query.thresholds, self.ways, threads)
+            return same_columns(
+                core.named(*csr_parts(rows), labels, self._checked_ways(), threads), labels, self.n_labels_
+            )
+        indptr, indices, data, _ = core.predict(
+            *csr_parts(rows), query.top_k, *query.thresholds, self._checked_ways(), threads
+        )
         return csr_rows(data, indices, indptr, (X.shape[0], self.n_labels_))
 
     def _n_inner_products(self, X: sparse.csr_array, query: Query) -> int:
         """What an answer costs: nodes on the way and candidates."""
         rows = scaled_rows(X, self.scaling)
         core, threads = self._core_model, self._n_threads()
-        return core.predict(*csr_parts(rows), query.top_k, *query.thresholds, self.ways, threads)[3]
+        return core.predict(*csr_parts(rows), query.top_k, *query.thresholds, self._checked_ways(), threads)[3]
 
     def _predict_row(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int | None, threshold: float
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         if self.scorer_ is None and self.scaling != "hellinger":
             most = self.n_labels_ if top_k is None else top_k
-            return self._core_model.predict_row(indices, values, most, threshold, self.ways)
+            return self._core_model.predict_row(indices, values, most, threshold, self._checked_ways())
         X = csr_rows(values, indices, np.array([0, len(indices)]), (1, self.n_features_in_))
         answer = self._sparse_probabilities(X, Query(top_k, threshold))
         order = np.lexsort((answer.indices, -answer.data))
@@ -116,16 +128,18 @@ class SpectralAnswers(ExtremeClassifier):
         probabilities = self._sparse_probabilities(X, Query(labels=labels)).data
         parts = None
         if self.scorer_ is None:
-            parts = self._core_model.candidate_parts(row.indices, row.data, column, self.ways)
-        return route, labels, probabilities, parts, self.ways
+            parts = self._core_model.candidate_parts(row.indices, row.data, column, self._checked_ways())
+        return route, labels, probabilities, parts, self._checked_ways()
 
     # --- model files ----------------------------------------------------------------------------------------------
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        self._check_parameters()  # what could not be loaded again is not saved
         base = self.base_
         metadata: dict[str, Any] = {
             "n_candidates": self.filter_.n_candidates,
             "n_updates": self.n_updates_,
+            "space_rank": len(self.filter_.arrays["space"]) // max(self.n_features_in_, 1),
             "report": self.training_report_,
             "base": {"weights": base.weights, "rank": base.rank, "has_slot_weights": base.has_slot_weights},
         }
@@ -142,7 +156,9 @@ class SpectralAnswers(ExtremeClassifier):
             {name.partition("/")[2]: array for name, array in arrays.items() if name.startswith(part)}
             for part in ("tree/", "base/")
         )
-        tree.setdefault("space", np.zeros(0, dtype=np.float32))  # files of before there were any
+        space = tree.setdefault("space", np.zeros(0, dtype=np.float32))  # files of before there were any
+        if len(space) != self.n_features_in_ * int(metadata.get("space_rank", 0)):
+            raise ValueError("the space that the tree was grown in is missing or has a wrong length")
         self.filter_ = CandidateTree(tree, int(metadata["n_candidates"]), self.n_labels_)
         self.filter_.check()
         self.base_ = BaseClassifier(base, **metadata["base"], n_features=self.n_features_in_)

@@ -25,6 +25,7 @@ def learn_space(
     learning_rate: float = 0.3,
     eps: float = 1e-3,
     passes: int = 10,
+    shuffle: bool = True,
     seed: int = 0,
     n_threads: int = 1,
     progress: _core.Progress | None = None,
@@ -67,8 +68,13 @@ def learn_space(
         eps=eps,
         group_size=group_size,
         passes=passes,
+        is_shuffled=shuffle,
         seed=seed,
         n_threads=n_threads,
         progress=progress,
     )
+    if not np.isfinite(space.arrays["input"]).all():
+        raise ValueError(
+            "learning the space diverged: give a smaller learning_rate, or rows of similar lengths (scaling)"
+        )
     return space
