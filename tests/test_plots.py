@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from ramify import metrics, plots
+from ramify import PLTClassifier, metrics, plots
 from ramify.trees import LabelTree
 
 Y = csr_array(np.array([[1, 0, 1, 0], [1, 0, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0]]))  # counts 4, 1, 2, 0
@@ -181,4 +181,19 @@ def test_pyplot_is_never_loaded(tmp_path):
 def test_without_matplotlib_the_message_names_the_extra(draw, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"pip install 'ramify\[plots\]'"):
+        draw()
+
+
+@pytest.mark.parametrize(
+    ("draw", "said"),
+    [
+        (lambda: plots.tree_shape(PLTClassifier()), "tree must be a ramify.trees.LabelTree .*, got PLTClassifier"),
+        (lambda: plots.progressive([0.5, 0.6]), "a run must be a result of ramify.progressive.evaluate, got float"),
+        (lambda: plots.progressive({"mine": 0.5}), "a run must be a result of ramify.progressive.evaluate, got float"),
+        (lambda: plots.f_measure([PLTClassifier()]), "a curve must be one of ramify.decide.f_measure_curves"),
+        (lambda: plots.pareto([1, 2]), "a curve must be one of ramify.models.pareto.pareto_curve, got list"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_with_what_can(draw, said):
+    with pytest.raises(TypeError, match=said):
         draw()

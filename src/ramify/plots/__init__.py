@@ -20,6 +20,7 @@ from ramify.plots.drawing import (
     COLOURS,
     GREY,
     MARKERS,
+    check_drawable,
     count_axis,
     finish,
     formatter,
@@ -45,6 +46,9 @@ __all__ = [
     "reliability_diagram",
     "tree_shape",
 ]
+
+
+RUN = "a result of ramify.progressive.evaluate"
 
 
 class Tree(Protocol):
@@ -156,6 +160,9 @@ def reliability_diagram(Y_true: Any, P: Any, path: str | PathLike[str] | None = 
 
 def tree_shape(tree: Tree, path: str | PathLike[str] | None = None) -> Figure:
     """The shape of a label tree: inner nodes and labels at every depth, and how many children inner nodes have."""
+    check_drawable(
+        tree, "tree", "a ramify.trees.LabelTree (a trained classifier's `tree_`)", "label", "n_children", "depth"
+    )
     is_leaf = tree.label >= 0
     height = int(tree.depth.max())
     labels = np.bincount(tree.depth[is_leaf], minlength=height + 1)
@@ -210,9 +217,13 @@ def progressive(
         named = dict(runs)
     else:
         several = list(runs) if isinstance(runs, Sequence) else [runs]
+        for run in several:
+            check_drawable(run, "a run", RUN, "name", "curve")
         named = {run.name: run for run in several}
         if len(named) != len(several):
             raise ValueError("two runs have the same name: give a dict from name to run")
+    for run in named.values():
+        check_drawable(run, "a run", RUN, "curve")
     if not named:
         raise ValueError("runs is empty; give at least one result")
     if len(named) > len(COLOURS):
@@ -260,6 +271,8 @@ def f_measure(
     """
     if not curves:
         raise ValueError("there are no curves to draw")
+    for curve in curves:
+        check_drawable(curve, "a curve", "one of ramify.decide.f_measure_curves", "method", "c", "validation", "test")
     figure = new_figure(6.5, 4.2, path)
     axes = figure.add_subplot()
     for place, curve in enumerate(curves):

@@ -34,6 +34,12 @@ def wilson(frequency: NDArray[np.float64], count: NDArray[np.int64]) -> tuple[ND
     return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
 
 
+def check_drawable(value: Any, name: str, wanted: str, *attributes: str) -> None:
+    """Refuse what has not all that is drawn of it, a classifier in the place of its tree for instance."""
+    if not all(hasattr(value, attribute) for attribute in attributes):
+        raise TypeError(f"{name} must be {wanted}, got {type(value).__name__}")
+
+
 def new_figure(width: float, height: float, path: str | PathLike[str] | None) -> Figure:
     try:
         from matplotlib.figure import Figure

@@ -10,7 +10,7 @@ import numpy as np
 
 from ramify.metrics._inputs import as_indicator
 from ramify.metrics.efficiency import labels_needed
-from ramify.plots.drawing import COLOURS, GREY, MARKERS, finish, formatter, new_figure, percent, plural
+from ramify.plots.drawing import COLOURS, GREY, MARKERS, check_drawable, finish, formatter, new_figure, percent, plural
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -84,6 +84,8 @@ def pareto(curves: ParetoCurve | Mapping[str, ParetoCurve], path: str | PathLike
     Paper: efficiency-precision label trees, figure 2.
     """
     named = dict(curves) if isinstance(curves, Mapping) else {"": curves}
+    for curve in named.values():
+        check_drawable(curve, "a curve", "one of ramify.models.pareto.pareto_curve", "k", "points", "chosen")
     if not 0 < len(named) <= len(COLOURS):
         raise ValueError(f"between 1 and {len(COLOURS)} curves can be told apart in one picture, got {len(named)}")
     figure = new_figure(9.6, 4.2, path)
