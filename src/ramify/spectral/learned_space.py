@@ -32,7 +32,8 @@ def learn_space(
 ) -> BaseClassifier:
     """A logistic regression of low rank over all labels, each row trained against a random group of them.
 
-    The labels are parted anew in each pass; a label that is not the row's counts for as many as there are groups. What
+    The labels are parted anew in each pass; a label that is not the row's counts for as many as there are groups, by
+    which the most frequent of classes come out too probable: few groups are better than many. What
     the features are projected to is the space; the weights of the labels are those that the classifier behind a tree
     can begin with. Where hyperplanes of the features find no labels, the hierarchical-spectral paper proposes to drive
     the tree by a representation that was learned on a smaller problem (its discussion); here that is a random group.
