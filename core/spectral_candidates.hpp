@@ -54,8 +54,6 @@ public:
         }
     }
 
-    std::span<const LeafShare> leaves() const { return leaves_; }
-
     /// The candidates of these leaves, likely ones first in line for the `n_most` places; `is_head` labels have places of their own.
     RowCandidates merge(const InstanceForest& forest, std::span<const float> slot_bias, std::int64_t n_most, std::span<const std::uint8_t> is_head) {
         const auto n_labels = static_cast<std::size_t>(forest.n_labels);

@@ -208,7 +208,15 @@ class SpectralTreeClassifier(SpectralAnswers):
             _ = self._core_model  # made now, so that questions change nothing
             return
         self.scorer_ = None
-        self.base_ = BaseClassifier.begin(
+        self.base_ = self._new_base(data, space)
+        with phase("training the classifier", progress := _core.Progress()):
+            self._descend(X, data.Y, data.sample_weight, self.passes, True, data.seed, progress)
+
+    def _new_base(self, data: TrainingData, space: BaseClassifier | None) -> BaseClassifier:
+        """A classifier that has learned nothing, or, of the same kind of weights, what has learned the space."""
+        if space is not None and self.weights == "low_rank" and self.output_weights == "shared":
+            return space.with_slots(self._n_slots())
+        return BaseClassifier.begin(
             weights=self.weights,
             rank=self.rank,
             hash_bits=self.hash_bits,
@@ -218,10 +226,6 @@ class SpectralTreeClassifier(SpectralAnswers):
             n_slots=self._n_slots(),
             seed=data.seed,
         )
-        if space is not None and self.weights == "low_rank" and self.output_weights == "shared":
-            self.base_ = self.base_.begun_with(space)
-        with phase("training the classifier", progress := _core.Progress()):
-            self._descend(X, data.Y, data.sample_weight, self.passes, True, data.seed, progress)
 
     def _learn_space(self, data: TrainingData, X: sparse.csr_array) -> BaseClassifier | None:
         if self.space == "features":

@@ -215,6 +215,8 @@ def progressive(
     """
     if isinstance(runs, Mapping):
         named = dict(runs)
+        for run in named.values():
+            check_drawable(run, "a run", RUN, "curve")
     else:
         several = list(runs) if isinstance(runs, Sequence) else [runs]
         for run in several:
@@ -222,8 +224,6 @@ def progressive(
         named = {run.name: run for run in several}
         if len(named) != len(several):
             raise ValueError("two runs have the same name: give a dict from name to run")
-    for run in named.values():
-        check_drawable(run, "a run", RUN, "curve")
     if not named:
         raise ValueError("runs is empty; give at least one result")
     if len(named) > len(COLOURS):

@@ -66,10 +66,9 @@ class BaseClassifier:
             arrays[name], arrays[f"{name}_sum"] = _zeros(size), _zeros(size)
         return cls(arrays, weights, padded, has_slot_weights, n_features)
 
-    def begun_with(self, space: BaseClassifier) -> BaseClassifier:
-        """With the weights of a classifier of the same rank that has learned against all labels, and new slots."""
-        slots = {name: self.arrays[name] for name in ("slot_bias", "slot_bias_sum")}
-        return replace(self, arrays={**space.arrays, **slots})
+    def with_slots(self, n_slots: int) -> BaseClassifier:
+        """The same weights behind a tree of so many slots, which have learned nothing yet."""
+        return replace(self, arrays={**self.arrays, "slot_bias": _zeros(n_slots), "slot_bias_sum": _zeros(n_slots)})
 
     @classmethod
     def none(cls, n_features: int, n_labels: int, n_slots: int) -> BaseClassifier:
