@@ -66,7 +66,8 @@ void train_groups(const nb::dict& base, const Longs& x_indptr, const Ints& x_ind
     BaseDescent descent = descent_on(base, shape, {learning_rate, eps, is_multiclass, false});
     nb::gil_scoped_release release;
     const PreparedRows rows(X, features, n_threads);
-    train_against_groups(rows, view(y_indptr), view(y_indices), weight, descent, group_size, passes, is_shuffled, seed, progress);
+    const LabelledRows labelled{rows, features.n_features, view(y_indptr), view(y_indices), weight};
+    train_against_groups(labelled, descent, group_size, {passes, is_shuffled, true}, seed, progress);
 }
 
 /// All rows as the problem of one node.

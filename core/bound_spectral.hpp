@@ -199,8 +199,8 @@ public:
         const PreparedRows rows(X, space_.features, n_threads);
         std::optional<PreparedRows> in_space;
         if (space_.is_learned()) in_space.emplace(space_.prepared(X, n_threads));
-        train_base(forest_, sigma_, rows, in_space ? *in_space : rows, view(y_indptr), view(y_indices), weight, descent,
-                   {passes, is_shuffled, is_sampled, decays}, seed, n_threads, progress);
+        const LabelledRows labelled{rows, space_.features.n_features, view(y_indptr), view(y_indices), weight};
+        train_base(forest_, sigma_, labelled, in_space ? *in_space : rows, descent, is_sampled, {passes, is_shuffled, decays}, seed, n_threads, progress);
     }
 
 private:

@@ -9,12 +9,11 @@
 #include <cstdint>
 #include <iterator>
 #include <numeric>
-#include <span>
 #include <vector>
 
+#include "descent_passes.hpp"
 #include "hashing.hpp"
 #include "parallel.hpp"
-#include "sparse_rows.hpp"
 #include "spectral_base.hpp"
 
 namespace ramify {
@@ -34,34 +33,25 @@ inline std::vector<std::vector<std::int32_t>> random_groups(std::int64_t n_label
 }
 
 /// In every pass the labels are parted at random; a row competes with one group, by chance, and its own labels.
-inline void train_against_groups(const PreparedRows& X, std::span<const std::int64_t> y_begin, std::span<const std::int32_t> y_label,
-                                 std::span<const float> row_weight, BaseDescent& descent, std::int64_t group_size, int passes, bool is_shuffled,
-                                 std::uint64_t seed, Progress* progress) {
-    const std::size_t n = X.squared_norm.size();
-    std::vector<std::int32_t> order(n), labels;
-    std::iota(order.begin(), order.end(), 0);
-    if (progress) progress->total = n * static_cast<std::size_t>(passes);
-    Watch watch;
-    const double n_steps = static_cast<double>(n) * passes;
-    double n_done = 0;
-    for (int pass = 0; pass < passes; ++pass) {
-        const std::uint64_t pass_seed = mix(seed + static_cast<std::uint64_t>(pass));
-        const auto groups = random_groups(descent.parameters.n_labels, group_size, mix(pass_seed));
-        const auto log_groups = static_cast<float>(std::log(static_cast<double>(groups.size())));
-        if (is_shuffled) shuffle(order, pass_seed);
-        for (std::int32_t i : order) {
-            const std::span<const Entry> x(X.row(i), static_cast<std::size_t>(X.length(i)));
-            const auto positive = y_label.subspan(static_cast<std::size_t>(y_begin[i]), static_cast<std::size_t>(y_begin[i + 1] - y_begin[i]));
-            const auto& group = groups[mix(pass_seed + mix(static_cast<std::uint64_t>(i))) % groups.size()];
+inline void train_against_groups(const LabelledRows& rows, BaseDescent& descent, std::int64_t group_size, const PassSettings& passes, std::uint64_t seed,
+                                 Progress* progress) {
+    std::vector<std::vector<std::int32_t>> groups;
+    std::vector<std::int32_t> labels;
+    std::uint64_t seed_now = 0;
+    for_every_step(
+        rows.size(), passes, seed, progress,
+        [&](std::uint64_t pass_seed) {
+            seed_now = pass_seed;
+            groups = random_groups(descent.parameters.n_labels, group_size, mix(pass_seed));
+        },
+        [&](std::int32_t i, double share) {
+            const auto& group = groups[mix(seed_now + mix(static_cast<std::uint64_t>(i))) % groups.size()];
             labels.clear();
-            std::ranges::set_union(group, positive, std::back_inserter(labels));
-            const double rate = descent.settings.learning_rate * (1.0 - n_done / n_steps);
-            descent.step(x, -1, labels, positive, row_weight.empty() ? 1.0f : row_weight[i], static_cast<float>(rate), log_groups);
-            ++n_done;
-            if (progress) ++progress->done;
-            if ((static_cast<std::int64_t>(n_done) & 63) == 0) watch.should_stop();
-        }
-    }
+            std::ranges::set_union(group, rows.labels(i), std::back_inserter(labels));
+            const auto rate = static_cast<float>(descent.settings.learning_rate * share);
+            const auto log_groups = static_cast<float>(std::log(static_cast<double>(groups.size())));
+            descent.step(rows.features(i), -1, labels, rows.labels(i), rows.weight(i), rate, log_groups);
+        });
 }
 
 }  // namespace ramify

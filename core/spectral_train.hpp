@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <span>
 #include <vector>
 
+#include "descent_passes.hpp"
 #include "hashing.hpp"
 #include "instance_forest.hpp"
 #include "parallel.hpp"
@@ -83,41 +83,19 @@ inline std::vector<std::vector<LeafShare>> leaf_shares(const InstanceForest& for
     return found;
 }
 
-struct PassSettings {
-    int passes = 5;
-    bool is_shuffled = true;
-    bool is_sampled = true;  ///< else every row takes the way that prediction takes
-    bool decays = true;      ///< the rate falls to zero over all passes
-};
-
-/// `X` are the rows, `seen` the same as the tree sees them.
-inline void train_base(const InstanceForest& forest, std::span<const float> sigma, const PreparedRows& X, const PreparedRows& seen, std::span<const std::int64_t> y_begin,
-                       std::span<const std::int32_t> y_label, std::span<const float> row_weight, BaseDescent& descent, const PassSettings& passes,
-                       std::uint64_t seed, int n_threads, Progress* progress) {
-    const std::size_t n = X.squared_norm.size();
-    std::vector<std::int32_t> order(n);
-    std::iota(order.begin(), order.end(), 0);
-    if (progress) progress->total = n * static_cast<std::size_t>(passes.passes);
-    Watch watch;
-    const double n_steps = static_cast<double>(n) * passes.passes;
-    double n_done = 0;
-    for (int pass = 0; pass < passes.passes; ++pass) {
-        const std::uint64_t pass_seed = mix(seed + static_cast<std::uint64_t>(pass));
-        const std::vector<std::int32_t> leaf = leaves_of(forest, sigma, seen, passes.is_sampled, pass_seed, n_threads);
-        if (passes.is_shuffled) shuffle(order, pass_seed);
-        for (std::int32_t i : order) {
-            std::span<const Entry> x(X.row(i), static_cast<std::size_t>(X.length(i)));
-            if (!x.empty() && x.back().feature >= static_cast<std::uint32_t>(descent.parameters.n_features)) x = x.first(x.size() - 1);
+/// `seen` are the rows as the tree sees them; `is_sampled`: they take a way by chance, else the one that prediction takes.
+inline void train_base(const InstanceForest& forest, std::span<const float> sigma, const LabelledRows& rows, const PreparedRows& seen, BaseDescent& descent,
+                       bool is_sampled, const PassSettings& passes, std::uint64_t seed, int n_threads, Progress* progress) {
+    std::vector<std::int32_t> leaf;
+    for_every_step(
+        rows.size(), passes, seed, progress,
+        [&](std::uint64_t pass_seed) { leaf = leaves_of(forest, sigma, seen, is_sampled, pass_seed, n_threads); },
+        [&](std::int32_t i, double share) {
             const std::int64_t first = forest.label_begin[leaf[i]];
             const auto n_slots = static_cast<std::size_t>(forest.label_begin[leaf[i] + 1] - first);
-            const auto positive = y_label.subspan(static_cast<std::size_t>(y_begin[i]), static_cast<std::size_t>(y_begin[i + 1] - y_begin[i]));
-            const double rate = descent.settings.learning_rate * (passes.decays ? 1.0 - n_done / n_steps : 1.0);
-            descent.step(x, first, forest.label.subspan(first, n_slots), positive, row_weight.empty() ? 1.0f : row_weight[i], static_cast<float>(rate));
-            ++n_done;
-            if (progress) ++progress->done;
-            if ((static_cast<std::int64_t>(n_done) & 63) == 0) watch.should_stop();
-        }
-    }
+            const auto rate = static_cast<float>(descent.settings.learning_rate * share);
+            descent.step(rows.features(i), first, forest.label.subspan(first, n_slots), rows.labels(i), rows.weight(i), rate);
+        });
 }
 
 }  // namespace ramify
