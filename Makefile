@@ -59,7 +59,7 @@ $(VENV)/installed: $(VENV)/tools $(SOURCES)
 # The core's tests under AddressSanitizer and UndefinedBehaviorSanitizer, in an environment of their own. The C++ library is
 # loaded first, too, so that the sanitizer sees exceptions. Python's own leaks are not ours to find, and a memory test
 # means nothing while freed memory is held back.
-SANITIZED := $(wildcard tests/test_core_*.py) tests/test_trees_builders.py tests/test_trees_kmeans.py tests/test_data_xmc.py
+SANITIZED := tests/core tests/trees/test_builders.py tests/trees/test_kmeans.py tests/data/test_xmc.py
 sanitize:
 	$(MAKE) VENV=.venv-sanitize .venv-sanitize/tools
 	@echo "Building the core with sanitizers …"

@@ -20,9 +20,9 @@ import numpy as np
 
 from datasets import Problem, load, prepare
 from ramify import FastXMLClassifier, PLTClassifier, ThresholdClassifier, decide, metrics
-from ramify.answers import keep_best
-from ramify.estimator import TrainingData
-from ramify.input_checks import Query
+from ramify.base.answers import keep_best
+from ramify.base.classifier import TrainingData
+from ramify.base.input_checks import Query
 
 
 class OneFastXML(FastXMLClassifier):

@@ -35,7 +35,7 @@ WORK = Path(__file__).parent / "work"
 
 
 def ours(name: str, passes: int, **settings: Any) -> Any:
-    from ramify.models.presets import make_classifier
+    from ramify.registry import make_classifier
 
     repeated = {} if name in ("random-tree", "oaa") else {"passes": passes}
     return make_classifier(name, n_jobs=1, random_state=0, **repeated, **settings)

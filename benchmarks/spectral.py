@@ -22,11 +22,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from ramify import SpectralTreeClassifier, metrics
+from ramify.base.input_checks import Query
 from ramify.data import load_xmc
 from ramify.data.csr import csr_parts
 from ramify.data.synthetic import make_dense, make_multiclass
-from ramify.input_checks import Query
-from ramify.spectral import BaseClassifier, TreeSettings, eigen_split, grow_candidate_tree
+from ramify.models.spectral import BaseClassifier, TreeSettings, eigen_split, grow_candidate_tree
 
 # The filter at the paper's settings (25 candidates, depth 12) then has about the recall that it has on ALOI, 96.5 %.
 ALOI_NOISE = 0.6

@@ -1,8 +1,8 @@
 /// The compiled module `ramify._core`: each idea binds itself in a file of its own.
 #include <nanobind/nanobind.h>
 
-#include "kernels.hpp"
-#include "parallel.hpp"
+#include "kernels/kernels.hpp"
+#include "base/parallel.hpp"
 
 namespace nb = nanobind;
 

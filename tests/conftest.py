@@ -7,7 +7,7 @@ from hypothesis import settings
 
 from frequency_classifier import FrequencyClassifier
 from model_files import X, Y
-from ramify import persist
+from ramify.files import save_load as persist
 
 # A busy machine is no failure, so examples have no time limit.
 settings.register_profile("ramify", deadline=None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from ramify.answers import keep_best
-from ramify.estimator import ExtremeClassifier
+from ramify.base.answers import keep_best
+from ramify.base.classifier import ExtremeClassifier
 
 
 class FrequencyClassifier(ExtremeClassifier):

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 
-from ramify import model_directory
+from ramify.files import directory as model_directory
 
 X = np.arange(12.0).reshape(6, 2)
 Y = [["a"], ["b, c"], [], ["ü"], ["a", "ü"], ["a"]]

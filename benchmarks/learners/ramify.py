@@ -13,7 +13,7 @@ import scoring
 from systems import Setting
 
 PACKAGE = "ramify"
-IMPORT = "ramify.models.online_plt"
+IMPORT = "ramify.models.online_plt.classifier"
 INSTALL: list[list[str]] = []
 PASSES = 1000
 PAPERS = {"learning_rate": 1.0, "eps": 0.01, "decay": 0.0, "bias": 1.0}

@@ -29,28 +29,28 @@ __all__ = [
 
 if TYPE_CHECKING:
     from ramify import data, decide, metrics, plots, progressive, trees
-    from ramify.models.fastxml import FastXMLClassifier
-    from ramify.models.filter_tree import FilterTreeClassifier
-    from ramify.models.lomtree import LOMTreeClassifier
-    from ramify.models.memory_tree import MemoryTreeClassifier
-    from ramify.models.online_plt import OnlinePLTClassifier
-    from ramify.models.plt import PLTClassifier
-    from ramify.models.spectral import SpectralTreeClassifier
-    from ramify.models.threshold import ThresholdClassifier
-    from ramify.models.tree_softmax import TreeSoftmaxClassifier
-    from ramify.persist import load
+    from ramify.files.save_load import load
+    from ramify.models.fastxml.classifier import FastXMLClassifier
+    from ramify.models.filter_tree.classifier import FilterTreeClassifier
+    from ramify.models.lomtree.classifier import LOMTreeClassifier
+    from ramify.models.memory_tree.classifier import MemoryTreeClassifier
+    from ramify.models.online_plt.classifier import OnlinePLTClassifier
+    from ramify.models.plt.classifier import PLTClassifier
+    from ramify.models.softmax.classifier import TreeSoftmaxClassifier
+    from ramify.models.spectral.classifier import SpectralTreeClassifier
+    from ramify.models.threshold.classifier import ThresholdClassifier
 
 _HOMES = {
-    "FastXMLClassifier": "ramify.models.fastxml",
-    "FilterTreeClassifier": "ramify.models.filter_tree",
-    "LOMTreeClassifier": "ramify.models.lomtree",
-    "MemoryTreeClassifier": "ramify.models.memory_tree",
-    "OnlinePLTClassifier": "ramify.models.online_plt",
-    "PLTClassifier": "ramify.models.plt",
-    "SpectralTreeClassifier": "ramify.models.spectral",
-    "ThresholdClassifier": "ramify.models.threshold",
-    "TreeSoftmaxClassifier": "ramify.models.tree_softmax",
-    "load": "ramify.persist",
+    "FastXMLClassifier": "ramify.models.fastxml.classifier",
+    "FilterTreeClassifier": "ramify.models.filter_tree.classifier",
+    "LOMTreeClassifier": "ramify.models.lomtree.classifier",
+    "MemoryTreeClassifier": "ramify.models.memory_tree.classifier",
+    "OnlinePLTClassifier": "ramify.models.online_plt.classifier",
+    "PLTClassifier": "ramify.models.plt.classifier",
+    "SpectralTreeClassifier": "ramify.models.spectral.classifier",
+    "ThresholdClassifier": "ramify.models.threshold.classifier",
+    "TreeSoftmaxClassifier": "ramify.models.softmax.classifier",
+    "load": "ramify.files.save_load",
 }
 
 

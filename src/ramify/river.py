@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
-from ramify.models.online_plt import OnlinePLTClassifier
+from ramify.models.online_plt.classifier import OnlinePLTClassifier
 
 try:
     from river import base

@@ -14,7 +14,9 @@ import pytest
 import scipy.sparse as sp
 
 from frequency_classifier import FrequencyClassifier
-from ramify import _core, model_directory, persist
+from ramify import _core
+from ramify.files import directory as model_directory
+from ramify.files import save_load as persist
 
 N_LABELS = 50_000
 processes = multiprocessing.get_context("fork")  # a fresh interpreter for each would take longer than the test

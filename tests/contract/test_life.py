@@ -16,7 +16,7 @@ from sklearn.model_selection import KFold, cross_val_score
 
 from contract.classifiers import CONVERGED
 from contract.conftest import same
-from ramify import persist
+from ramify.files import save_load as persist
 
 LABELS = ["Y", "collections", "y"]
 

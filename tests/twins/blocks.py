@@ -1,4 +1,4 @@
-"""The arrays of frozen blocks, written and read by plain Python (their layout: core/frozen_blocks.hpp)."""
+"""The arrays of frozen blocks, written and read by plain Python (their layout: core/plt/frozen_blocks.hpp)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LOMtree in plain Python: algorithm 1 with the corrections that core/lom_tree.hpp lists."""
+"""LOMtree in plain Python: algorithm 1 with the corrections that core/lomtree/lom_tree.hpp lists."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from scipy import sparse
 
 from ramify import _core
 from ramify.data.csr import csr_parts
-from ramify.models.calibration import IDENTITY, Link
-from ramify.models.trained_tree import TrainedTree
+from ramify.models.plt.calibration import IDENTITY, Link
+from ramify.models.plt.trained_tree import TrainedTree
 from ramify.trees import LabelTree
 from twins.blocks import freeze
 

@@ -27,7 +27,7 @@ class Kind(str, Enum):
     online_oaa = "online-oaa"
 
 
-# Those whose parameters have options of their own; the others are made by `ramify.models.presets`.
+# Those whose parameters have options of their own; the others are made by `ramify.registry`.
 WITH_OPTIONS = (Kind.plt, Kind.tree_softmax)
 
 KindOption = Annotated[
@@ -53,7 +53,7 @@ REPEATED = ("passes", "shuffle")
 
 def new_classifier(kind: Kind, given: list[str] | None, options: dict[str, Any], **shared: Any) -> Any:
     """A classifier by its short name; options and parameters that it does not have are refused by name."""
-    from ramify.models.presets import make_classifier, preset_class
+    from ramify.registry import make_classifier, preset_class
 
     known: Any = preset_class(kind.value)
     name = known.__name__

@@ -41,12 +41,12 @@ def tune_latency(
     data: Path, model: Path, out: Path | None, settings: Settings, format: Any, threads: int | None, as_json: bool
 ) -> None:
     """Sweep lambda, choose, train on all rows, and save."""
-    from ramify import progress
     from ramify.cli.labelled import read_for
     from ramify.cli.models import check_target, load_model, save_without_machine
+    from ramify.common import progress
     from ramify.data.files import replaced_when_complete
-    from ramify.models.pareto import LAMS, pareto_curve, parse_rule, with_lam
-    from ramify.models.plt import PLTClassifier
+    from ramify.models.plt.classifier import PLTClassifier
+    from ramify.models.plt.pareto import LAMS, pareto_curve, parse_rule, with_lam
 
     lams = LAMS if settings.lam is None else parse_lams(settings.lam)
     parse_rule(settings.rule)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from ramify.cli import convert, demo, evaluate, explain, plot, predict, stream, train, tree, tune
+from ramify.cli.commands import convert, demo, evaluate, explain, plot, predict, stream, train, tree, tune
 from ramify.cli.output import print_error
 
 app = typer.Typer(

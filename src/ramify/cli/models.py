@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ramify.base.naming import label_name
 from ramify.cli.labelled import LabelledRows, read_label_names
 from ramify.cli.options import n_jobs
 from ramify.data import DataError, read_names
-from ramify.model_directory import MANIFEST
-from ramify.naming import label_name
+from ramify.files.directory import MANIFEST
 
 
 def load_model(path: Path, threads: int | None = None) -> Any:
     """A trained model that answers with this many threads."""
-    from ramify.persist import load
+    from ramify.files.save_load import load
 
     return load(path).set_params(n_jobs=n_jobs(threads))
 

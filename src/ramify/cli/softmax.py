@@ -37,7 +37,7 @@ def refuse_options(given: set[str], *, is_softmax: bool, is_online: bool) -> Non
 
 def tree_softmax(given: set[str], **settings: Any) -> Any:
     """The classifier; what nobody has written is left to its own defaults."""
-    from ramify.models.tree_softmax import TreeSoftmaxClassifier
+    from ramify.models.softmax.classifier import TreeSoftmaxClassifier
 
     names = {"tree", "arity", "max_leaf", "learning_rate", *OWN}
     chosen = {

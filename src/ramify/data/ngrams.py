@@ -12,9 +12,9 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from ramify import _core
+from ramify.common.validation import check_choice, check_flag, check_integer, number_of_threads
 from ramify.data.csr import csr_rows
 from ramify.data.names import NameTable
-from ramify.validation import check_choice, check_flag, check_integer, number_of_threads
 
 # Lone surrogates must not break a text; they count as letters like everything beyond ASCII.
 _ERRORS = "surrogatepass"

@@ -6,11 +6,11 @@ import itertools
 from collections.abc import Iterator
 
 from ramify import _core
+from ramify.common.validation import number_of_threads
 from ramify.data.dataset import Dataset
 from ramify.data.errors import DataError
 from ramify.data.files import PathLike, check_is_text, iter_lines, read_start
 from ramify.data.xmc import _dataset, _told_for, load_xmc
-from ramify.validation import number_of_threads
 
 _HINT = "the file may be cut off; else correct the first number of the header"
 

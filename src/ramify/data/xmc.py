@@ -7,10 +7,10 @@ from typing import Any, Literal
 import numpy as np
 
 from ramify import _core
+from ramify.common.validation import number_of_threads
 from ramify.data.dataset import Dataset, as_rows, csr_of
 from ramify.data.errors import DataError
 from ramify.data.files import PathLike, check_is_text, read_bytes, replaced_when_complete
-from ramify.validation import number_of_threads
 
 _ROWS_PER_WRITE = 16384
 

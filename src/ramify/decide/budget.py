@@ -11,10 +11,10 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from ramify import _core
+from ramify.common.validation import check_choice, check_integer, check_number
 from ramify.data.csr import csr_rows
 from ramify.decide.estimates import as_stored
 from ramify.metrics._inputs import as_indicator, check_same_shape, positions_in
-from ramify.validation import check_choice, check_integer, check_number
 
 BUDGET_OBJECTIVES = ("macro_f1", "macro_recall", "macro_balanced_accuracy", "macro_jaccard", "coverage")
 ADDITIVE = (
@@ -133,7 +133,7 @@ def expected_value(P: Any, decisions: Any, *, objective: str = "macro_f1", posit
 
 
 class _Counts:
-    """Expected counts of each label, as core/block_ascent.hpp keeps them."""
+    """Expected counts of each label, as core/decide/block_ascent.hpp keeps them."""
 
     def __init__(self, n_labels: int, objective: str) -> None:
         self.objective = objective

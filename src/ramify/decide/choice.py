@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ramify.common.validation import check_choice, check_integer, check_number
 from ramify.decide.decisions import is_kept, value_of_kept
 from ramify.decide.estimates import OBJECTIVES, Estimates, check_empty, check_prior, estimates
 from ramify.decide.fta import tune_fta
 from ramify.decide.ofo import check_objective, tune_ofo
 from ramify.decide.sto import tune_sto
-from ramify.validation import check_choice, check_integer, check_number
 
 # The paper's set C (extreme-f-measure, section 6.2).
 C = (10000, 1000, 200, 100, 50, 20, 10, 7, 5, 4, 3, 2)

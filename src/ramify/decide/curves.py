@@ -8,11 +8,11 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from ramify.common.validation import check_choice
 from ramify.decide.choice import METHODS, C, tried_values, tune
 from ramify.decide.decisions import value_of
 from ramify.decide.estimates import OBJECTIVES, check_empty, check_prior, estimates
 from ramify.decide.ofo import OFO_OBJECTIVES
-from ramify.validation import check_choice
 
 
 @dataclass(frozen=True)

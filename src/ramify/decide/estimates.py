@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from ramify.common.validation import check_choice, check_number
 from ramify.metrics._inputs import as_indicator, as_scores, check_same_shape, positions_in, rows_of
-from ramify.validation import check_choice, check_number
 
 OBJECTIVES = ("macro_f1", "micro_f1", "example_f1")
 # What a label (or row) with neither positives nor decisions counts: 0 as in scikit-learn, 1 as in the paper (Lewis).

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ramify.common.validation import check_choice, check_integer
 from ramify.decide.decisions import f_measure, row_gains
 from ramify.decide.estimates import OBJECTIVES, Estimates, check_cut, check_empty, estimates, lower_bound
-from ramify.validation import check_choice, check_integer
 
 # From the smallest that estimates are cut at to the largest that can be best (extreme-f-measure, equation 5).
 GRID = np.array([1e-4, 1e-3, 2e-3, 5e-3, *np.arange(1, 51) / 100], dtype=np.float32)

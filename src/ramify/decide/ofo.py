@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ramify import _core
+from ramify.common.validation import check_choice, check_flag, check_number
 from ramify.data.csr import label_parts
 from ramify.decide.decisions import f_measure
 from ramify.decide.estimates import Estimates, as_stored, check_empty, check_prior, estimates, lower_bound
 from ramify.metrics._inputs import as_indicator, check_same_shape
-from ramify.validation import check_choice, check_flag, check_number
 
 OFO_OBJECTIVES = ("macro_f1", "micro_f1")
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ramify.common.validation import check_choice
 from ramify.decide.decisions import best_first, row_gains
 from ramify.decide.estimates import OBJECTIVES, Estimates, check_cut, check_empty, check_prior, estimates, kappa
 from ramify.decide.fta import tune_fta
-from ramify.validation import check_choice
 
 
 def tune_sto(

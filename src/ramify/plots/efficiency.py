@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Point(Protocol):
-    """What is drawn of a `ramify.models.pareto.OperatingPoint`."""
+    """What is drawn of a `ramify.models.plt.pareto.OperatingPoint`."""
 
     @property
     def lam(self) -> float: ...
@@ -30,7 +30,7 @@ class Point(Protocol):
 
 
 class ParetoCurve(Protocol):
-    """What is drawn of a `ramify.models.pareto.ParetoCurve`."""
+    """What is drawn of a `ramify.models.plt.pareto.ParetoCurve`."""
 
     @property
     def k(self) -> int: ...
@@ -85,7 +85,7 @@ def pareto(curves: ParetoCurve | Mapping[str, ParetoCurve], path: str | PathLike
     """
     named = dict(curves) if isinstance(curves, Mapping) else {"": curves}
     for curve in named.values():
-        check_drawable(curve, "a curve", "one of ramify.models.pareto.pareto_curve", "k", "points", "chosen")
+        check_drawable(curve, "a curve", "one of ramify.models.plt.pareto.pareto_curve", "k", "points", "chosen")
     if not 0 < len(named) <= len(COLOURS):
         raise ValueError(f"between 1 and {len(COLOURS)} curves can be told apart in one picture, got {len(named)}")
     figure = new_figure(9.6, 4.2, path)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ramify.common.validation import check_integer
 from ramify.progressive.result import ProgressiveResult, Score, Window
 from ramify.progressive.rows import SeparateRows, is_fitted, is_one_class_each, joined, label_rows, n_rows, part, pieces
-from ramify.validation import check_integer
 
 # Rows that a model tests and learns in one call of the core; the display waits no longer than that.
 AT_ONCE = 1024

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ramify import plots
-from ramify.validation import check_choice
+from ramify.common.validation import check_choice
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

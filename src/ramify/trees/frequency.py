@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ramify import _core
+from ramify.common.validation import check_number
 from ramify.data.labels import label_indicator
-from ramify.validation import check_number
 
 Frequencies = NDArray[np.float64]
 

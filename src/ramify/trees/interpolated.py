@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from ramify import _core
+from ramify.common.validation import check_flag, check_integer, check_number, number_of_threads
 from ramify.trees.collapsing import collapse_levels
 from ramify.trees.frequency import Frequencies, effective_frequency, marginal_frequency
 from ramify.trees.kmeans import PRUNE, kmeans_tree, label_vectors
 from ramify.trees.label_tree import LabelTree
 from ramify.trees.splitting import Positions, concatenated_ranges, from_splits
-from ramify.validation import check_flag, check_integer, check_number, number_of_threads
 
 DEFAULT_LAM = 1.0
 

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array, check_random_state
 
 from ramify import _core
+from ramify.common.validation import check_integer, check_number, number_of_threads
 from ramify.data.labels import label_indicator
 from ramify.trees.label_tree import LabelTree
 from ramify.trees.splitting import Positions, from_splits
-from ramify.validation import check_integer, check_number, number_of_threads
 
 # Entries of a label vector below this share of its root mean square are dropped: on real sets 6 to 39 % of the
 # entries, for at most 0.5 % of the squared length on average, and trees about as good.

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from ramify.common.validation import check_integer
 from ramify.data.labels import label_indicator
 from ramify.trees.label_tree import LabelTree
 from ramify.trees.splitting import Positions, even_cuts, from_splits
-from ramify.validation import check_integer
 
 
 def complete_tree(X: Any, Y: Any, *, arity: int = 2, max_leaf: int = 1, random_state: Any = None) -> LabelTree:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ramify.common.validation import check_integer
 from ramify.trees.label_tree import LabelTree
-from ramify.validation import check_integer
 
 Positions = NDArray[np.int64]
 #: Called once a level as ``split(order, starts, stops)`` for the parts ``order[start:stop]`` that are too large.

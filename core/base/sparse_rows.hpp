@@ -1,0 +1,96 @@
+/// Rows of a CSR array as the models see them: scaled to unit length when asked, a constant bias feature at the end.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "kernels/kernels.hpp"
+#include "base/parallel.hpp"
+
+namespace ramify {
+
+struct RowView {
+    std::span<const std::int32_t> indices;
+    std::span<const float> values;
+};
+
+struct CsrView {
+    std::span<const std::int64_t> indptr;
+    std::span<const std::int32_t> indices;
+    std::span<const float> data;
+    std::int64_t n_columns;
+
+    std::int64_t n_rows() const { return static_cast<std::int64_t>(indptr.size()) - 1; }
+    RowView row(std::int64_t i) const {
+        const auto from = static_cast<std::size_t>(indptr[i]), length = static_cast<std::size_t>(indptr[i + 1]) - from;
+        return {indices.subspan(from, length), data.subspan(from, length)};
+    }
+};
+
+struct FeatureSettings {
+    std::int64_t n_features = 0;
+    bool normalize = true;
+    float bias = 1.0f;  ///< value of the constant feature, numbered n_features; 0: none
+
+    std::int64_t n_columns() const { return n_features + (bias != 0.0f); }
+
+    /// Writes one prepared row to `out`, which has room for it and the bias; the number of entries written.
+    std::size_t write(std::span<const std::int32_t> indices, std::span<const float> values, Entry* out) const {
+        double scale = 1.0;  // a float could overflow: the inverse of a tiny row's length
+        if (normalize) {
+            double squared = 0;
+            for (float v : values) squared += static_cast<double>(v) * v;
+            if (squared > 0) scale = 1.0 / std::sqrt(squared);
+        }
+        std::size_t n = 0;
+        for (std::size_t k = 0; k < indices.size(); ++k)
+            if (values[k] != 0.0f) out[n++] = {static_cast<std::uint32_t>(indices[k]), static_cast<float>(values[k] * scale)};
+        if (bias != 0.0f) out[n++] = {static_cast<std::uint32_t>(n_features), bias};
+        return n;
+    }
+
+    /// Appends one prepared row to `out`.
+    void append(std::span<const std::int32_t> indices, std::span<const float> values, std::vector<Entry>& out) const {
+        const std::size_t before = out.size();
+        out.resize(before + indices.size() + 1);
+        out.resize(before + write(indices, values, out.data() + before));
+    }
+};
+
+/// All rows of X, prepared once before training.
+struct PreparedRows {
+    std::vector<std::int64_t> begin;
+    std::unique_ptr<Entry[]> entries;  ///< not a std::vector: nobody wants the zeros it would write first
+    std::vector<float> squared_norm;
+
+    PreparedRows(const CsrView& X, const FeatureSettings& features, int n_threads) : begin(X.n_rows() + 1, 0), squared_norm(X.n_rows()) {
+        constexpr std::int64_t chunk = 1024;
+        auto for_every_row = [&](auto&& work) {
+            parallel_chunks(X.n_rows(), chunk, n_threads, [&](std::int64_t first, std::int64_t last, int) {
+                for (std::int64_t i = first; i < last; ++i) work(i, X.indptr[i], X.indptr[i + 1] - X.indptr[i]);
+            });
+        };
+        for_every_row([&](std::int64_t i, std::int64_t from, std::int64_t length) {
+            begin[i + 1] = length - std::ranges::count(X.data.subspan(from, length), 0.0f) + (features.bias != 0.0f);
+        });
+        std::partial_sum(begin.begin(), begin.end(), begin.begin());
+        entries = std::make_unique_for_overwrite<Entry[]>(begin.back());
+        for_every_row([&](std::int64_t i, std::int64_t from, std::int64_t length) {
+            features.write(X.indices.subspan(from, length), X.data.subspan(from, length), entries.get() + begin[i]);
+            float squared = 0;
+            for (std::int64_t k = begin[i]; k < begin[i + 1]; ++k) squared += entries[k].value * entries[k].value;
+            squared_norm[i] = squared;
+        });
+    }
+
+    const Entry* row(std::int64_t i) const { return entries.get() + begin[i]; }
+    int length(std::int64_t i) const { return static_cast<int>(begin[i + 1] - begin[i]); }
+};
+
+}  // namespace ramify

@@ -1,0 +1,34 @@
+/// Trees and frozen blocks as numpy arrays.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <utility>
+
+#include "bindings/arrays.hpp"
+#include "plt/frozen_blocks.hpp"
+#include "trees/label_tree.hpp"
+
+namespace ramify {
+
+inline TreeView tree_view(const Input<std::int32_t>& parent, const Input<std::int32_t>& first_child, const Input<std::int32_t>& n_children,
+                          const Input<std::int32_t>& label, std::int64_t n_labels) {
+    TreeView tree{view(parent), view(first_child), view(n_children), view(label)};
+    tree.validate(n_labels);
+    return tree;
+}
+
+inline nb::dict to_dict(BlockStorage&& storage) {
+    nb::dict arrays;
+    const std::size_t n_panels = storage.panels.size() / panel_fields;
+    arrays["panels"] = to_numpy(std::move(storage.panels), {n_panels, static_cast<std::size_t>(panel_fields)});
+    arrays["column_child"] = to_numpy(std::move(storage.column_child));
+    arrays["column_scale"] = to_numpy(std::move(storage.column_scale));
+    arrays["index"] = to_numpy(std::move(storage.index));
+    arrays["rows"] = to_numpy(std::move(storage.rows));
+    arrays["table"] = to_numpy(std::move(storage.table));
+    return arrays;
+}
+
+}  // namespace ramify

@@ -1,0 +1,370 @@
+// The kernels, written once. Each kernels_<set>.cpp includes this with RAMIFY_KERNELS (the table's name) and
+// RAMIFY_LANES defined, compiled with that instruction set's flags.
+#include "kernels/kernels.hpp"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace ramify {
+namespace {
+
+constexpr int lanes = RAMIFY_LANES;
+
+#include "kernels/vector_math.inl"
+
+/// Small and fast random numbers (splitmix64), the same on every platform.
+struct Random {
+    std::uint64_t state;
+    std::uint32_t below(std::uint32_t n) {
+        std::uint64_t z = (state += 0x9e3779b97f4a7c15ull);
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+        return static_cast<std::uint32_t>(((z >> 32) * n) >> 32);
+    }
+};
+
+inline void prefetch(const void* p, std::size_t bytes) {
+    for (std::size_t o = 0; o < bytes; o += 64) __builtin_prefetch(static_cast<const char*>(p) + o);
+}
+
+/// scores[t] = x . weights of group t, for the groups whose bit is set in Mask.
+template <int Groups, int Mask>
+inline void tile_dot(const Entry* x, int n, const float* weights, vfloat* scores) {
+    constexpr int n_set = __builtin_popcount(Mask);
+    constexpr int unroll = n_set <= 2 ? 4 : 2;  // independent sums hide the latency of the additions
+    vfloat sum[unroll][Groups];
+    for (int u = 0; u < unroll; ++u)
+        for (int t = 0; t < Groups; ++t) sum[u][t] = vfloat{};
+    int k = 0;
+    for (; k + unroll <= n; k += unroll) {
+#pragma GCC unroll 8
+        for (int u = 0; u < unroll; ++u) {
+            const float* w = weights + static_cast<std::size_t>(x[k + u].feature) * (lanes * Groups);
+            const vfloat value = splat(x[k + u].value);
+#pragma GCC unroll 8
+            for (int t = 0; t < Groups; ++t)
+                if (Mask >> t & 1) sum[u][t] += value * load(w + t * lanes);
+        }
+    }
+    for (; k < n; ++k) {
+        const float* w = weights + static_cast<std::size_t>(x[k].feature) * (lanes * Groups);
+        const vfloat value = splat(x[k].value);
+#pragma GCC unroll 8
+        for (int t = 0; t < Groups; ++t)
+            if (Mask >> t & 1) sum[0][t] += value * load(w + t * lanes);
+    }
+    for (int t = 0; t < Groups; ++t)
+        if (Mask >> t & 1) {
+            scores[t] = sum[0][t];
+            for (int u = 1; u < unroll; ++u) scores[t] += sum[u][t];
+        }
+}
+
+/// weights of group t += x * step[t], for the groups whose bit is set in Mask.
+template <int Groups, int Mask>
+inline void tile_add(const Entry* x, int n, float* weights, const vfloat* step) {
+    vfloat s[Groups];
+    for (int t = 0; t < Groups; ++t) s[t] = step[t];
+#pragma GCC unroll 2
+    for (int k = 0; k < n; ++k) {
+        float* w = weights + static_cast<std::size_t>(x[k].feature) * (lanes * Groups);
+        const vfloat value = splat(x[k].value);
+#pragma GCC unroll 8
+        for (int t = 0; t < Groups; ++t)
+            if (Mask >> t & 1) store(w + t * lanes, load(w + t * lanes) + value * s[t]);
+    }
+}
+
+using DotFunction = void (*)(const Entry*, int, const float*, vfloat*);
+using AddFunction = void (*)(const Entry*, int, float*, const vfloat*);
+
+/// One compiled version per set of active groups, so that the loops have no branches.
+template <int Groups>
+struct MaskedTable {
+    DotFunction dot[1 << Groups];
+    AddFunction add[1 << Groups];
+    template <int Mask = 0>
+    constexpr void fill() {
+        dot[Mask] = tile_dot<Groups, Mask>;
+        add[Mask] = tile_add<Groups, Mask>;
+        if constexpr (Mask + 1 < (1 << Groups)) fill<Mask + 1>();
+    }
+    constexpr MaskedTable() : dot{}, add{} { fill(); }
+};
+
+/// One group's dual step. Squared hinge has it in closed form; `kept` tells whether the row can still move.
+inline vfloat hinge_step(vfloat y, vfloat score, vfloat dual, vfloat half_inverse_C, float squared_norm, float eta,
+                         vfloat& new_dual, bool& kept) {
+    const vfloat gradient = y * score - 1.0f + dual * half_inverse_C;
+    new_dual = maximum(dual - gradient * (eta / (squared_norm + half_inverse_C)), vfloat{});
+    kept = any((new_dual > 0.0f) | (gradient <= 0.1f));
+    return new_dual - dual;
+}
+
+/// Logistic loss: the new margin is the root of z = base + c * sigmoid(-z), found by Newton from a side where it is monotone.
+inline vfloat logistic_step(vfloat y, vfloat score, vfloat dual, vfloat C, float squared_norm, float eta, vfloat& new_dual) {
+    const vfloat c = C * squared_norm;
+    vfloat z = y * score;
+    const vfloat base = z - c * dual;
+    const vfloat at_zero = -base - 0.5f * c;
+    const vfloat at_z = z - base - c * sigmoid(-z);
+    const vint start_is_good = (at_zero * at_z > 0.0f) & (at_zero * z < 0.0f);
+    z = start_is_good ? z : vfloat{};
+    // Three steps do for rows of unit length; long rows at a high C need about log(c), and would overshoot with fewer.
+    for (int i = 0; i < 40; ++i) {
+        const vfloat u = sigmoid(-z);
+        const vfloat newton = (z - base - c * u) / (1.0f + c * u * (1.0f - u));
+        z = z - newton;
+        if (i >= 2 && !any(absolute(newton) > 0.02f)) break;
+    }
+    new_dual = dual + eta * (sigmoid(-z) - dual);
+    return (new_dual - dual) * C;
+}
+
+template <int Groups>
+void solve_groups(const TileProblem& p, const SolverSettings& settings) {
+    constexpr int all_groups = (1 << Groups) - 1;
+    constexpr int stride = lanes * Groups;
+    static constexpr MaskedTable<Groups> table;
+    Random random{p.seed + static_cast<std::uint64_t>(p.first_epoch)};
+    if (p.first_epoch == 0)
+        for (int r = 0; r < p.n_rows; ++r) {
+            p.active[r] = all_groups;
+            p.order[r] = r;
+        }
+    const bool hinge = settings.loss == Loss::squared_hinge;
+    const vfloat eps = splat(settings.eps);
+    vfloat score[Groups], step[Groups];
+    for (int t = 0; t < Groups; ++t) score[t] = step[t] = vfloat{};
+
+    for (int epoch = p.first_epoch; epoch < p.end_epoch; ++epoch) {
+        // A fixed order is faster and converges badly: rows are reshuffled for every epoch.
+        for (int k = p.n_rows - 1; k > 0; --k) {
+            const int j = static_cast<int>(random.below(static_cast<std::uint32_t>(k + 1)));
+            const int held = p.order[k];
+            p.order[k] = p.order[j];
+            p.order[j] = held;
+        }
+        const float eta = epoch == settings.max_epochs - 1 ? settings.last_step : 1.0f;
+        bool moved = false;
+        for (int k = 0; k < p.n_rows; ++k) {
+            if (k % 4096 == 0 && p.should_stop && p.should_stop(p.watch)) return;
+            const int r = p.order[k];
+            if (k + 1 < p.n_rows) {
+                const int next = p.order[k + 1];
+                if (p.active[next]) {
+                    prefetch(p.rows[next], static_cast<std::size_t>(p.row_length[next]) * sizeof(Entry));
+                    prefetch(p.dual + static_cast<std::size_t>(next) * stride, stride * sizeof(float));
+                }
+            }
+            const int active = p.active[r] & all_groups;
+            if (!active) continue;
+            const Entry* x = p.rows[r];
+            const int n = p.row_length[r];
+            if (active == all_groups)
+                tile_dot<Groups, all_groups>(x, n, p.weights, score);
+            else
+                table.dot[active](x, n, p.weights, score);
+
+            float* dual = p.dual + static_cast<std::size_t>(r) * stride;
+            const float C = p.row_weight ? settings.C * p.row_weight[r] : settings.C;
+            const float squared_norm = p.squared_norm[r];
+            int changed = 0, still_active = active;
+            for (int t = 0; t < Groups; ++t) {
+                if (!(active >> t & 1)) continue;
+                const vfloat y = signs(p.positive[r] >> (lanes * t));
+                const vfloat a = load(dual + t * lanes);
+                const vfloat column_C = y > 0.0f ? splat(C * settings.positive_weight) : splat(C);
+                vfloat new_dual, d;
+                if (hinge) {
+                    bool kept;
+                    d = hinge_step(y, score[t], a, 0.5f / column_C, squared_norm, eta, new_dual, kept);
+                    if (!kept) still_active &= ~(1 << t);
+                } else {
+                    d = logistic_step(y, score[t], a, column_C, squared_norm, eta, new_dual);
+                }
+                if (any(absolute(d) > eps)) {
+                    changed |= 1 << t;
+                    store(dual + t * lanes, new_dual);
+                    step[t] = d * y;
+                }
+            }
+            p.active[r] = static_cast<std::uint8_t>(still_active);
+            if (!changed) continue;
+            moved = true;
+            if (changed == all_groups)
+                tile_add<Groups, all_groups>(x, n, p.weights, step);
+            else
+                table.add[changed](x, n, p.weights, step);
+        }
+        if (!moved) break;
+    }
+}
+
+void solve_tile(const TileProblem& p, const SolverSettings& settings) {
+    switch (p.stride / lanes) {
+        case 1: return solve_groups<1>(p, settings);
+        case 2: return solve_groups<2>(p, settings);
+#if RAMIFY_LANES == 8
+        case 3: return solve_groups<3>(p, settings);
+        case 4: return solve_groups<4>(p, settings);
+#endif
+    }
+}
+
+int match_bitmap(const Entry* x, int n, const std::uint32_t* index, const std::uint8_t* rows, RowMatch* match) {
+    constexpr int ahead = 12;
+    int n_matches = 0;
+    for (int k = 0; k < n; ++k) {  // no branch: a miss is overwritten by the next feature
+        if (k + ahead < n) __builtin_prefetch(index + x[k + ahead].feature / 64 * 3);
+        const std::uint32_t feature = x[k].feature;
+        const std::uint32_t* entry = index + feature / 64 * 3;
+        const std::uint64_t word = entry[1] | static_cast<std::uint64_t>(entry[2]) << 32, bit = 1ull << (feature % 64);
+        const auto place = static_cast<std::uint8_t>(__builtin_popcountll(word & (bit - 1)));
+        match[n_matches] = {entry[0], place, static_cast<std::uint8_t>(__builtin_popcountll(word)), x[k].value};
+        __builtin_prefetch(rows + (entry[0] & ~wide_chunk) + (place << (entry[0] >> 31)));
+        n_matches += (word & bit) != 0;
+    }
+    return n_matches;
+}
+
+// Products of two floats are exact in double, with or without fused additions, and both loops add up in a fixed number of
+// partial sums: so all instruction sets agree to the bit.
+double dot_list(const std::int32_t* feature, const float* weight, std::int64_t n, const float* x) {
+    constexpr int parts = 8;
+    double sum[parts] = {};
+    std::int64_t k = 0;
+    for (; k + parts <= n; k += parts)
+        for (int p = 0; p < parts; ++p) sum[p] += static_cast<double>(x[feature[k + p]]) * weight[k + p];
+    for (int p = 0; k < n; ++k, ++p) sum[p] += static_cast<double>(x[feature[k]]) * weight[k];
+    return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+}
+
+double dot_bitmap(const Entry* x, int n, const BitmapWord* bitmap, const float* weight) {
+    constexpr int parts = 4;
+    double sum[parts] = {};
+    auto product = [&](const Entry& e) {
+        const BitmapWord word = bitmap[e.feature / 64];
+        const unsigned shift = e.feature % 64;
+        // No branch, it would be hard to foresee: without a weight of its own a feature reads the first one, times zero.
+        const std::uint64_t mask = 0 - (word.bits >> shift & 1);
+        const std::uint64_t at = word.before + __builtin_popcountll(word.bits & ((1ull << shift) - 1));
+        std::uint32_t value;
+        __builtin_memcpy(&value, &e.value, sizeof value);
+        value &= static_cast<std::uint32_t>(mask);
+        float masked;
+        __builtin_memcpy(&masked, &value, sizeof masked);
+        return static_cast<double>(masked) * weight[at & mask];
+    };
+    int k = 0;
+    for (; k + parts <= n; k += parts)
+        for (int p = 0; p < parts; ++p) sum[p] += product(x[k + p]);
+    for (int p = 0; k < n; ++k, ++p) sum[p] += product(x[k]);
+    return (sum[0] + sum[2]) + (sum[1] + sum[3]);
+}
+
+using vfloat8 = float __attribute__((vector_size(32)));
+using vbyte8 = signed char __attribute__((vector_size(8)));
+
+/// Eight weights of a frozen group as floats.
+inline vfloat8 load_weights(const std::int8_t* p) {
+#if defined(__AVX2__)
+    return (vfloat8)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+#else
+    vbyte8 w;
+    __builtin_memcpy(&w, p, sizeof w);
+    return __builtin_convertvector(w, vfloat8);
+#endif
+}
+
+struct RowBytes {
+    const std::uint8_t* begin;
+    const std::uint8_t* end;
+    bool has_groups;
+};
+
+inline RowBytes row_bytes(const RowMatch& m, const std::uint8_t* rows) {
+    const bool is_wide = (m.chunk & wide_chunk) != 0;
+    const std::uint8_t* chunk = rows + (m.chunk & ~wide_chunk);
+    const std::uint8_t* first = chunk + (m.n_rows << is_wide);
+    const RowEnd end = row_end(chunk, is_wide, m.place);
+    return {first + (m.place == 0 ? 0 : row_end(chunk, is_wide, m.place - 1).byte), first + end.byte, end.has_groups};
+}
+
+void add_rows(const RowMatch* match, int n_matches, const std::uint8_t* rows, float* sums) {
+    constexpr int ahead = 8;  // rows are scattered: where one lies is known well before it is read
+    RowBytes coming[ahead];
+    auto look = [&](int k) {
+        coming[k % ahead] = row_bytes(match[k], rows);
+        __builtin_prefetch(coming[k % ahead].begin);
+        __builtin_prefetch(coming[k % ahead].end);
+    };
+    for (int k = 0; k < n_matches && k < ahead; ++k) look(k);
+    for (int k = 0; k < n_matches; ++k) {
+        auto [at, end, has_groups] = coming[k % ahead];
+        if (k + ahead < n_matches) look(k + ahead);
+        const float value = match[k].value;
+        if (has_groups) {
+            const vfloat8 v = vfloat8{} + value;
+            for (int g = *at++; g > 0; --g, at += 1 + group_columns) {
+                float* target = sums + group_columns * *at;
+                vfloat8 s;
+                __builtin_memcpy(&s, target, sizeof s);
+                s += v * load_weights(reinterpret_cast<const std::int8_t*>(at + 1));
+                __builtin_memcpy(target, &s, sizeof s);
+            }
+        }
+        for (; at < end; at += 2) sums[at[0]] += value * static_cast<float>(static_cast<std::int8_t>(at[1]));
+    }
+}
+
+constexpr int link_block = 64;  // columns whose places on the link map are found together
+
+void to_logits(float* sums, const float* scale, int n, LinkMap map) {
+    // Features of absurd size must not become infinite logits, which a softmax cannot compare; infinities of both signs
+    // add up to NaN: no evidence either way, so logit 0.
+    auto finite = [](float logit) { return logit == logit ? (logit > 1e30f ? 1e30f : (logit < -1e30f ? -1e30f : logit)) : 0.0f; };
+    if (map.n_knots == 0) {
+        for (int c = 0; c < n; ++c) sums[c] = finite(sums[c] * scale[c]);
+        return;
+    }
+    const float per_step = 1.0f / map.step, last = static_cast<float>(map.n_knots - 2);
+    for (int first = 0; first < n; first += link_block) {
+        const int m = n - first < link_block ? n - first : link_block;
+        float at[link_block], low[link_block], high[link_block];
+        int knot[link_block];
+        for (int c = 0; c < m; ++c) at[c] = (sums[first + c] * scale[first + c] - map.low) * per_step;
+        for (int c = 0; c < m; ++c) knot[c] = static_cast<int>(at[c] >= 0.0f ? (at[c] < last ? at[c] : last) : 0.0f);
+        for (int c = 0; c < m; ++c) {  // the only part that is not done for many columns at once
+            low[c] = map.logits[knot[c]];
+            high[c] = map.logits[knot[c] + 1];
+        }
+        for (int c = 0; c < m; ++c) sums[first + c] = finite(low[c] + (at[c] - static_cast<float>(knot[c])) * (high[c] - low[c]));
+    }
+}
+
+void to_probabilities(float* logits, int n) {
+    constexpr int step = lanes;
+    int c = 0;
+    for (; c + step <= n; c += step) store(logits + c, sigmoid(load(logits + c)));
+    if (c < n) {
+        float rest[lanes] = {};
+        for (int i = c; i < n; ++i) rest[i - c] = logits[i];
+        store(rest, sigmoid(load(rest)));
+        for (int i = c; i < n; ++i) logits[i] = rest[i - c];
+    }
+}
+
+#include "kernels/online.inl"
+#include "kernels/embedding.inl"
+#include "kernels/regressor.inl"
+
+}  // namespace
+
+const Kernels RAMIFY_KERNELS{RAMIFY_KERNELS_NAME, RAMIFY_LANES, solve_tile, match_bitmap, add_rows, dot_list, dot_bitmap, to_logits, to_probabilities,
+                             {online_score, online_gradient, online_adagrad, online_descend},
+                             {embedding_sum, embedding_dots, embedding_add, embedding_sum_bytes, embedding_dots_bytes},
+                             {regressor_dot, regressor_adagrad_factors, regressor_descend}};
+
+}  // namespace ramify

@@ -1,0 +1,72 @@
+/// What a memory tree is made of: its settings, its nodes, and the room that a query needs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "memory_tree/one_against_rest.hpp"
+#include "memory_tree/scorer.hpp"
+#include "memory_tree/sparse_logistic.hpp"
+
+namespace ramify {
+
+enum class Forget : int { oldest = 0, least_useful = 1 };
+
+struct MemoryTreeSettings {
+    double leaf_multiplier = 10.0;  ///< c: a leaf holds at most c log2(n) examples
+    double alpha = 0.3;             ///< weight of balance against fit
+    int reroutes = 1;               ///< d: stored examples that are put in again after each that is learned
+    int n_leaves = 4;               ///< a query looks at so many leaves
+    int n_neighbours = 10;          ///< so many examples vote, 0: all that are looked at
+    StepSettings step;              ///< of routers
+    StepSettings rest_step{1.0, 0.2};  ///< of labels' own classifiers: gentler first steps, as they correct a vote
+    StepSettings scorer_step{0.1, 0.1};
+    bool normalize = true;
+    bool one_of = false;            ///< exactly one label a row: shares of the vote are its probabilities
+    bool has_label_rest = true;     ///< labels of neighbours are scored by classifiers of their own
+    std::size_t max_examples = 0;   ///< 0: no bound
+    Forget forget = Forget::oldest;
+    std::uint64_t seed = 0;
+};
+
+struct MemoryNode {
+    std::int32_t parent = -1;
+    std::int32_t left = -1, right = -1;  ///< -1 in a leaf
+    std::uint32_t n = 0;                 ///< examples below
+    std::unique_ptr<SparseLogistic> router;
+    std::vector<std::uint32_t> examples;  ///< slots, in a leaf
+
+    bool is_leaf() const { return left < 0; }
+};
+
+/// A subtree that a query has not looked into yet; among equals the one found first comes first, whatever slots nodes have.
+struct OpenNode {
+    double cost;
+    std::uint32_t order;
+    std::int32_t node;
+
+    bool operator>(const OpenNode& other) const { return cost != other.cost ? cost > other.cost : order > other.order; }
+};
+
+/// What a query needs room for. `scaled` and `pull` are all zero between calls.
+struct MemoryScratch {
+    std::vector<Entry> x;
+    std::vector<double> scaled, pull;
+    std::vector<Neighbour> neighbours;
+    std::vector<Candidate> candidates;
+    std::vector<double> reward;
+    std::vector<OpenNode> open;
+    std::vector<std::int32_t> path;
+    std::int64_t n_nodes = 0, n_examples = 0;  ///< touched so far
+
+    void make_room(std::size_t n_features) {
+        if (scaled.size() < n_features) {
+            scaled.resize(n_features, 0.0);
+            pull.resize(n_features, 0.0);
+        }
+    }
+};
+
+}  // namespace ramify

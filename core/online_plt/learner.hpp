@@ -1,0 +1,163 @@
+/// Online learning of a label tree: examples wait in a buffer and go down the tree together, when somebody looks at the
+/// model or when the buffer is full. Paper: online-plt, algorithms 1 to 7.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+#include "online_plt/policy.hpp"
+#include "online_plt/tree.hpp"
+#include "online_plt/update.hpp"
+#include "online_plt/level_pass.hpp"
+#include "base/sparse_rows.hpp"
+
+namespace ramify {
+
+class OnlineLearner {
+public:
+    /// The bias is a feature like any other, under a number that no column of X can have.
+    static constexpr std::uint32_t bias_feature = 0xfffffffeu;
+    /// Values and weights beyond it count as this: sums of the squares of what they make together stay within a float.
+    static constexpr float largest_input = 1e7f;
+
+    OnlineLearner(const OnlineSettings& settings, const GrowthSettings& growth, const PolicySettings& policy)
+        : settings_(settings), growth_(growth), policy_(policy, growth), blocks_(settings), tree_(bare_tree()), wave_(tree_, policy_, blocks_) {}
+    OnlineLearner(const OnlineLearner&) = delete;  // the wave refers to its siblings
+    OnlineLearner& operator=(const OnlineLearner&) = delete;
+
+    OnlineTree& tree() { return tree_; }
+    const OnlineTree& tree() const { return tree_; }
+    /// A tree of this learner's kind that knows nothing yet.
+    OnlineTree bare_tree() const { return OnlineTree(growth_, settings_.rule == UpdateRule::adagrad, !settings_.one_of); }
+    const TreePolicy& policy() const { return policy_; }
+    const OnlineSettings& settings() const { return settings_; }
+
+    std::uint64_t n_updates = 0;            ///< of single classifiers, theta's included
+    std::uint64_t n_evicted_rows = 0;       ///< given up for the memory budget
+    std::uint64_t n_unchecked_entries = 0;  ///< learned since the budget was last looked at
+    std::uint64_t n_buffer_entries() const { return buffer_.entries.size(); }
+    /// Examples learned so far, those that wait included.
+    std::uint64_t n_examples() const { return buffer_.first_example + buffer_.size(); }
+    void set_n_examples(std::uint64_t n) { buffer_.first_example = n; }
+
+    /// A row as the classifiers see it, appended to `out`.
+    void prepare(std::span<const std::int32_t> indices, std::span<const float> values, std::vector<Entry>& out) const {
+        const FeatureSettings features{0, settings_.normalize, 0.0f};
+        const std::size_t before = out.size();
+        features.append(indices, values, out);
+        if (!settings_.normalize)
+            for (std::size_t k = before; k < out.size(); ++k) out[k].value = std::clamp(out[k].value, -largest_input, largest_input);
+        if (settings_.bias != 0.0f) out.push_back({bias_feature, settings_.bias});
+    }
+
+    /// One example. Labels are distinct and not negative. `own` decides for new labels if the policy is a callable.
+    void learn(std::span<const std::int32_t> indices, std::span<const float> values, std::span<const std::int32_t> labels, float weight, int n_threads,
+               const OwnPolicy& own = {}) {
+        if (wave_.is_under_way()) apply_all(n_threads);
+        if (policy_.kind() == Policy::callable) extend(labels, n_threads, own);
+        const std::size_t before = buffer_.entries.size();
+        prepare(indices, values, buffer_.entries);
+        buffer_.labels.insert(buffer_.labels.end(), labels.begin(), labels.end());
+        buffer_.begin.push_back(buffer_.entries.size());
+        buffer_.label_begin.push_back(buffer_.labels.size());
+        buffer_.weight.push_back(std::min(weight, largest_input));
+        // When the budget is looked at depends on the stream alone, not on the questions that empty the buffer in between.
+        if (settings_.memory_budget > 0) n_unchecked_entries += buffer_.entries.size() - before;
+        if (buffer_.entries.size() >= settings_.buffer_entries || n_unchecked_entries >= settings_.buffer_entries) {
+            apply_all(n_threads);
+            keep_within_budget();
+            n_unchecked_entries = 0;
+        }
+    }
+
+    /// Learns what waits in the buffer.
+    void apply_all(int n_threads) {
+        if (wave_.is_broken()) throw std::runtime_error("this model ran out of memory while it was learning and is not sound any more: load the last one saved");
+        if (buffer_.size() == 0) return;
+        n_updates += wave_.run(buffer_, n_threads);
+        buffer_.clear();
+    }
+
+    /// Conditional probabilities of the block's columns for x.
+    std::span<const float> probabilities(const OnlineBlock& block, std::span<const Entry> x, OnlineScratch& s) const {
+        return blocks_.probabilities(block, x, s);
+    }
+
+private:
+    /// A user's policy is asked where the new labels of an example go, which it may look at the whole model for.
+    void extend(std::span<const std::int32_t> labels, int n_threads, const OwnPolicy& own) {
+        for (std::int32_t label : labels) {
+            if (tree_.leaf(label) >= 0) continue;
+            apply_all(n_threads);
+            if (!tree_.has_labels()) {
+                tree_.label_root(label);
+                continue;
+            }
+            const Extension chosen = own(label);
+            if (chosen.insert) tree_.insert_node(chosen.node);
+            tree_.add_leaf(label, chosen.node);
+            for (int a = chosen.node; a >= 0; a = tree_.parent(a)) tree_.add_leaves(a, 1);
+        }
+    }
+
+    /// Gives up the rows of least weight, wherever they are, once the budget is passed; a tenth of it is then free again.
+    /// Sizes are what stored rows may come to, not what their memory happens to be, so that a model that was saved and loaded goes on alike.
+    void keep_within_budget() {
+        if (settings_.memory_budget == 0) return;
+        // In an order of the tree's own: the numbers of nodes tell when they were made, which depends on the buffer.
+        std::vector<std::int32_t> order{OnlineTree::root};
+        for (std::size_t k = 0; k < order.size(); ++k)
+            if (const OnlineBlock* block = tree_.block(order[k]))
+                for (std::int32_t c : block->child)
+                    if (c >= 0) order.push_back(c);
+        auto for_each_block = [&](auto&& work) {
+            for (std::int32_t v : order)
+                if (OnlineBlock* block = tree_.block(v)) work(*block);
+            if (tree_.gate()) work(*tree_.gate());
+        };
+        auto used = static_cast<double>(settings_.buffer_entries * sizeof(Entry));
+        for_each_block([&](const OnlineBlock& block) { used += sizeof block + block.n_rows() * block.bytes_of_row(); });
+        const auto budget = static_cast<double>(settings_.memory_budget);
+        if (used <= budget) return;
+        // Bytes of rows by the largest weight's exponent and first three bits: a histogram instead of a sort.
+        constexpr int n_bins = 1 << 11;
+        auto importance = [](const OnlineBlock& block, std::uint32_t r) {
+            float largest = 0;
+            const float* w = block.row(r);
+            for (int c = 0; c < block.n_columns(); ++c)
+                if (block.child[c] != vacant_column) largest = std::max(largest, std::abs(w[c]));
+            return static_cast<int>(std::bit_cast<std::uint32_t>(largest * block.scale) >> 20) & (n_bins - 1);
+        };
+        std::vector<double> bytes(n_bins, 0.0);
+        for_each_block([&](const OnlineBlock& block) {
+            for (std::uint32_t r = 0; r < block.n_rows(); ++r) bytes[importance(block, r)] += block.bytes_of_row();
+        });
+        double excess = used - 0.9 * budget;
+        int last = 0;  // of this bin only as many as are needed, the oldest first
+        for (; last < n_bins && bytes[last] <= excess; ++last) excess -= bytes[last];
+        for_each_block([&](OnlineBlock& block) {
+            const double per_row = block.bytes_of_row();
+            n_evicted_rows += block.retain([&](std::uint32_t r) {
+                const int bin = importance(block, r);
+                if (bin != last || excess <= 0) return bin >= last;
+                excess -= per_row;
+                return false;
+            });
+        });
+    }
+
+    OnlineSettings settings_;
+    GrowthSettings growth_;
+    TreePolicy policy_;
+    BlockLearner blocks_;
+    OnlineTree tree_;
+    ExampleBuffer buffer_;
+    OnlineWave wave_;
+};
+
+}  // namespace ramify

@@ -1,0 +1,104 @@
+/// Searches in a label tree that is still learning: exact best-first, and the labels that the caller names.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "online_plt/learner.hpp"
+#include "trees/best_first.hpp"
+
+namespace ramify {
+
+struct OnlineSearchScratch {
+    OnlineScratch score;
+    std::vector<Entry> x;
+    BestFirst best;
+    std::vector<std::pair<float, std::int32_t>> open;  ///< for named labels
+    std::vector<Found> found;
+    std::vector<std::uint8_t> is_marked;  ///< per node, for named labels
+    std::vector<std::int32_t> marked;
+    std::int64_t n_inner_products = 0;
+};
+
+class OnlineSearch {
+public:
+    explicit OnlineSearch(const OnlineLearner& learner) : learner_(learner) {}
+
+    /// The answer is scratch.best.found, best first.
+    void search(std::span<const Entry> x, const SearchSettings& settings, OnlineSearchScratch& scratch) const {
+        const OnlineTree& tree = learner_.tree();
+        BestFirst& best = scratch.best;
+        best.clear();
+        if (settings.top_k <= 0 || !tree.has_labels()) return;
+        best.reach(settings, root_probability(x, scratch), OnlineTree::root, tree.label(OnlineTree::root));
+        float p;
+        std::int32_t node;
+        while (best.next(settings, p, node)) {
+            const std::span<const float> conditional = conditionals(node, x, scratch);
+            const auto& child = tree.block(node)->child;
+            for (std::size_t c = 0; c < child.size(); ++c)
+                if (child[c] >= 0) best.reach(settings, p * conditional[c], child[c], tree.label(child[c]));
+        }
+        best.finish();
+    }
+
+    /// Probabilities of the named labels into `out`; a label that the tree does not have has probability 0.
+    void named(std::span<const Entry> x, std::span<const std::int32_t> labels, OnlineSearchScratch& scratch, float* out) const {
+        const OnlineTree& tree = learner_.tree();
+        if (scratch.is_marked.size() < static_cast<std::size_t>(tree.n_nodes())) scratch.is_marked.resize(tree.n_nodes(), 0);
+        scratch.marked.clear();
+        for (std::int32_t label : labels)
+            for (std::int32_t v = tree.leaf(label); v >= 0 && !scratch.is_marked[v]; v = tree.parent(v)) {
+                scratch.is_marked[v] = 1;
+                scratch.marked.push_back(v);
+            }
+        auto& open = scratch.open;
+        auto& found = scratch.found;
+        open.clear();
+        found.clear();
+        auto reach = [&](float p, std::int32_t node) {
+            if (tree.is_leaf(node))
+                found.push_back({p, tree.label(node)});
+            else
+                open.emplace_back(p, node);
+        };
+        if (!scratch.marked.empty()) reach(root_probability(x, scratch), OnlineTree::root);
+        while (!open.empty()) {
+            const auto [p, node] = open.back();
+            open.pop_back();
+            const std::span<const float> conditional = conditionals(node, x, scratch);
+            const auto& child = tree.block(node)->child;
+            for (std::size_t c = 0; c < child.size(); ++c)
+                if (child[c] >= 0 && scratch.is_marked[child[c]]) reach(p * conditional[c], child[c]);
+        }
+        for (std::int32_t v : scratch.marked) scratch.is_marked[v] = 0;
+        std::ranges::sort(found, {}, &Found::label);
+        for (std::size_t k = 0; k < labels.size(); ++k) {
+            const auto at = std::ranges::lower_bound(found, labels[k], {}, &Found::label);
+            out[k] = at != found.end() && at->label == labels[k] ? at->probability : 0.0f;
+        }
+    }
+
+    /// P(any label), which is one as long as every example had one.
+    float root_probability(std::span<const Entry> x, OnlineSearchScratch& scratch) const {
+        const OnlineBlock* gate = learner_.tree().gate();
+        return gate ? probabilities(*gate, x, scratch)[0] : 1.0f;
+    }
+
+    std::span<const float> conditionals(int node, std::span<const Entry> x, OnlineSearchScratch& scratch) const {
+        return probabilities(*learner_.tree().block(node), x, scratch);
+    }
+
+private:
+    std::span<const float> probabilities(const OnlineBlock& block, std::span<const Entry> x, OnlineSearchScratch& scratch) const {
+        scratch.n_inner_products += std::ssize(block.child);
+        return learner_.probabilities(block, x, scratch.score);
+    }
+
+    const OnlineLearner& learner_;
+};
+
+}  // namespace ramify

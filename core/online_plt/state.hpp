@@ -1,0 +1,216 @@
+/// An online model as flat arrays: to be saved and resumed exactly, or frozen into a serving model.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+#include "base/flat_arrays.hpp"
+#include "plt/frozen_blocks.hpp"
+#include "online_plt/learner.hpp"
+
+namespace ramify {
+
+/// All blocks one after the other; a block's weights are rows x columns, without padding.
+template <template <class> class Array>
+struct OnlineArrays {
+    Array<std::int32_t> parent, label;
+    Array<std::int32_t> block_node;  ///< -1: the root's own classifier
+    Array<std::int64_t> block_columns, block_rows, block_updates;
+    Array<float> block_scale;
+    Array<std::int32_t> column_child;  ///< a node, or theta_column
+    Array<std::uint32_t> feature;
+    Array<float> weight, sum;  ///< sum is empty where the learner keeps none
+};
+using OnlineArrayStorage = OnlineArrays<OwnedArray>;
+
+template <template <class> class Array, class Work>
+void for_each_array(OnlineArrays<Array>& a, Work&& work) {
+    work("parent", a.parent);
+    work("label", a.label);
+    work("block_node", a.block_node);
+    work("block_columns", a.block_columns);
+    work("block_rows", a.block_rows);
+    work("block_updates", a.block_updates);
+    work("block_scale", a.block_scale);
+    work("column_child", a.column_child);
+    work("feature", a.feature);
+    work("weight", a.weight);
+    work("sum", a.sum);
+}
+
+/// The tree with nodes numbered breadth first, as LabelTree numbers them.
+struct CanonicalTree {
+    std::vector<std::int32_t> node;  ///< the online tree's node of each number
+    std::vector<std::int32_t> parent, label;
+
+    explicit CanonicalTree(const OnlineTree& tree) {
+        node.push_back(OnlineTree::root);
+        parent.push_back(-1);
+        for (std::size_t i = 0; i < node.size(); ++i) {
+            label.push_back(tree.label(node[i]));
+            if (tree.is_leaf(node[i])) continue;
+            for (std::int32_t c : tree.block(node[i])->child)
+                if (c >= 0) {
+                    node.push_back(c);
+                    parent.push_back(static_cast<std::int32_t>(i));
+                }
+        }
+    }
+};
+
+/// Nodes are numbered breadth first: threads make them in any order.
+inline OnlineArrayStorage to_arrays(const OnlineTree& tree) {
+    OnlineArrayStorage out;
+    const CanonicalTree canonical(tree);
+    std::vector<std::int32_t> number(tree.n_nodes());
+    for (std::size_t i = 0; i < canonical.node.size(); ++i) number[canonical.node[i]] = static_cast<std::int32_t>(i);
+    out.parent = canonical.parent;
+    out.label = canonical.label;
+    auto add = [&](const OnlineBlock* block, std::int32_t node) {
+        if (!block) return;
+        std::vector<int> columns;
+        for (int c = 0; c < block->n_columns(); ++c)
+            if (block->child[c] != vacant_column) columns.push_back(c);
+        out.block_node.push_back(node);
+        out.block_columns.push_back(std::ssize(columns));
+        out.block_rows.push_back(block->n_rows());
+        out.block_updates.push_back(static_cast<std::int64_t>(block->n_updates));
+        out.block_scale.push_back(block->scale);
+        for (int c : columns) out.column_child.push_back(block->child[c] >= 0 ? number[block->child[c]] : block->child[c]);
+        const std::vector<std::uint32_t> features = block->features();
+        out.feature.insert(out.feature.end(), features.begin(), features.end());
+        for (std::uint32_t r = 0; r < block->n_rows(); ++r) {
+            const float* w = block->row(r);
+            for (int c : columns) out.weight.push_back(w[c]);
+            if (block->has_sums())
+                for (int c : columns) out.sum.push_back(w[block->stride() + c]);
+        }
+    };
+    for (std::int32_t v : canonical.node) add(tree.block(v), number[v]);
+    add(tree.gate(), -1);
+    return out;
+}
+
+/// Takes back what to_arrays gave; throws std::invalid_argument where the arrays do not fit together, and the tree is then of no use.
+inline void from_arrays(const OnlineArrays<ArrayView>& in, std::int64_t n_labels, OnlineTree& tree) {
+    auto check = [](bool holds, const char* what) {
+        if (!holds) throw std::invalid_argument(std::string("online model arrays do not fit together: ") + what);
+    };
+    const std::size_t n_blocks = in.block_node.size();
+    check(in.block_columns.size() == n_blocks && in.block_rows.size() == n_blocks && in.block_updates.size() == n_blocks && in.block_scale.size() == n_blocks,
+          "one entry a block is needed");
+    for (std::int32_t label : in.label) check(label >= -1 && label < n_labels, "label");
+    for (std::uint32_t f : in.feature) check(f < OnlineLearner::bias_feature / 2 || f == OnlineLearner::bias_feature, "feature");
+    const bool has_sums = tree.empty_block()->has_sums();
+    check(has_sums ? in.sum.size() == in.weight.size() : in.sum.empty(), "sums");
+    std::vector<std::unique_ptr<OnlineBlock>> blocks(in.parent.size());
+    std::unique_ptr<OnlineBlock> gate;
+    std::size_t column = 0, feature = 0, weight = 0;
+    for (std::size_t b = 0; b < n_blocks; ++b) {
+        const std::int64_t n_columns = in.block_columns[b], n_rows = in.block_rows[b];
+        const std::int32_t node = in.block_node[b];
+        check(node >= -1 && node < std::ssize(in.parent) && !(node < 0 ? gate : blocks[node]), "block_node");
+        check(n_columns >= 0 && n_columns <= std::ssize(in.column_child) - static_cast<std::int64_t>(column), "block_columns");
+        check(n_rows >= 0 && n_rows <= std::ssize(in.feature) - static_cast<std::int64_t>(feature), "block_rows");
+        check(n_rows == 0 || n_columns <= (std::ssize(in.weight) - static_cast<std::int64_t>(weight)) / n_rows, "weight");
+        check(in.block_updates[b] >= 0 && std::isfinite(in.block_scale[b]) && in.block_scale[b] > 0, "block_scale");
+        auto block = tree.empty_block();
+        block->scale = in.block_scale[b];
+        block->n_updates = static_cast<std::uint64_t>(in.block_updates[b]);
+        for (std::int64_t c = 0; c < n_columns; ++c) {
+            const std::int32_t child = in.column_child[column + c];
+            check(child >= theta_column && (child != theta_column || block->theta() < 0), "column_child");
+            block->add_column(child);
+        }
+        check(node >= 0 || (n_columns == 1 && block->child[0] == OnlineTree::root), "the root's classifier");
+        block->reserve_rows(static_cast<std::size_t>(n_rows));
+        for (std::int64_t r = 0; r < n_rows; ++r) {
+            check(block->find_or_add(in.feature[feature + r]) == static_cast<std::uint32_t>(r), "a feature is listed twice");
+            float* w = block->row(static_cast<std::uint32_t>(r));
+            for (std::int64_t c = 0; c < n_columns; ++c) {
+                const std::size_t at = weight + r * n_columns + c;
+                check(std::isfinite(in.weight[at]) && (!has_sums || (std::isfinite(in.sum[at]) && in.sum[at] >= 0)), "weights must be finite");
+                w[c] = in.weight[at];
+                if (has_sums) w[block->stride() + c] = in.sum[at];
+            }
+        }
+        column += n_columns;
+        feature += n_rows;
+        weight += n_rows * n_columns;
+        (node < 0 ? gate : blocks[node]) = std::move(block);
+    }
+    check(column == in.column_child.size() && feature == in.feature.size() && weight == in.weight.size(), "something is left over");
+    tree.restore({in.parent.begin(), in.parent.end()}, {in.label.begin(), in.label.end()}, std::move(blocks), std::move(gate));
+}
+
+/// Panels of one block: its children in order, small weights dropped, the rest as bytes. `bias` becomes feature number n_features.
+inline void freeze_block(const OnlineBlock& block, std::int64_t number, std::int64_t n_features, float prune, BlockStorage& out, std::int64_t n_all_features) {
+    std::vector<int> columns;
+    for (int c = 0; c < block.n_columns(); ++c)
+        if (block.child[c] >= 0) columns.push_back(c);
+    std::vector<std::uint32_t> features = block.features();
+    for (std::uint32_t& f : features)
+        if (f == OnlineLearner::bias_feature) f = static_cast<std::uint32_t>(n_features);
+    std::vector<std::uint32_t> order(features.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::ranges::sort(order, {}, [&](std::uint32_t r) { return features[r]; });
+    for (std::size_t first = 0; first < columns.size(); first += max_panel_columns) {
+        const std::size_t n_columns = std::min<std::size_t>(max_panel_columns, columns.size() - first);
+        Panel panel;
+        panel.node = number;
+        std::vector<float> inverse(n_columns);
+        for (std::size_t c = 0; c < n_columns; ++c) {
+            float largest = 0;
+            for (std::uint32_t r = 0; r < block.n_rows(); ++r) largest = std::max(largest, std::abs(block.row(r)[columns[first + c]] * block.scale));
+            panel.child.push_back(static_cast<std::int32_t>(first + c));
+            panel.scale.push_back(largest / 127.0f);
+            inverse[c] = largest > 0 ? 127.0f / largest : 0.0f;
+        }
+        for (std::uint32_t r : order) {
+            std::uint32_t n_groups = 0;
+            for (std::size_t g = 0; g * group_columns < n_columns; ++g) {
+                std::array<std::int8_t, group_columns> group{};
+                bool any = false;
+                for (std::size_t c = g * group_columns; c < std::min(n_columns, (g + 1) * group_columns); ++c) {
+                    const float w = block.row(r)[columns[first + c]] * block.scale;
+                    if (!(std::abs(w) > prune)) continue;
+                    any = true;
+                    group[c % group_columns] = static_cast<std::int8_t>(std::lrint(w * inverse[c]));
+                }
+                if (!any) continue;
+                panel.group_id.push_back(static_cast<std::uint8_t>(g));
+                panel.group_weight.insert(panel.group_weight.end(), group.begin(), group.end());
+                ++n_groups;
+            }
+            if (n_groups == 0) continue;
+            panel.feature.push_back(features[r]);
+            panel.row_group.push_back(panel.row_group.back() + n_groups);
+        }
+        append_panel(out, FrozenPanel(std::move(panel), n_all_features));
+    }
+}
+
+/// All blocks of the tree as those of a serving model.
+inline BlockStorage freeze_tree(const OnlineLearner& learner, const CanonicalTree& canonical, std::int64_t n_features, float prune) {
+    if (n_features < 0 || n_features >= OnlineLearner::bias_feature / 2 || !(prune >= 0)) throw std::invalid_argument("n_features or prune is out of range");
+    const OnlineTree& tree = learner.tree();
+    for (int v = 0; v < tree.n_nodes(); ++v)
+        if (const OnlineBlock* block = tree.block(v))
+            for (std::uint32_t f : block->features())
+                if (f != OnlineLearner::bias_feature && f >= n_features) throw std::invalid_argument("the learner has seen more than n_features features");
+    const std::int64_t n_all = n_features + (learner.settings().bias != 0.0f);
+    BlockStorage storage;
+    for (std::size_t i = 0; i < canonical.node.size(); ++i)
+        if (!tree.is_leaf(canonical.node[i]))
+            freeze_block(*tree.block(canonical.node[i]), static_cast<std::int64_t>(i), n_features, prune, storage, n_all);
+    if (tree.gate()) freeze_block(*tree.gate(), std::ssize(canonical.node), n_features, prune, storage, n_all);
+    return storage;
+}
+
+}  // namespace ramify

@@ -1,0 +1,274 @@
+/// Python's view of a trained label tree and its searches.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "bindings/arrays.hpp"
+#include "bindings/tree_arrays.hpp"
+#include "bindings/checks.hpp"
+#include "bindings/csr_answers.hpp"
+#include "base/parallel.hpp"
+#include "bindings/saved_arrays.hpp"
+#include "plt/tree_search.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace ramify;
+
+namespace {
+
+/// A trained label tree. Keeps the numpy arrays alive that it reads, memory-mapped ones too.
+class BoundModel {
+public:
+    BoundModel(const nb::dict& arrays, const Ints& parent, const Ints& first_child, const Ints& n_children, const Ints& label, std::int64_t n_labels,
+               const FeatureSettings& features, const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>& link, float link_low,
+               float link_step, bool one_of)
+        : n_labels_(n_labels) {
+        model_.tree = tree_view(parent, first_child, n_children, label, n_labels);
+        for (const Ints* a : {&parent, &first_child, &n_children, &label}) keep_.append(*a);
+        const SavedArrays saved(arrays, keep_);
+        FrozenBlocks& b = model_.blocks;
+        b.panels = saved.take<std::int64_t, 2>("panels");
+        b.column_child = saved.take<std::int32_t>("column_child");
+        b.column_scale = saved.take<float>("column_scale");
+        b.index = saved.take<std::uint32_t>("index");
+        b.rows = saved.take<std::uint8_t>("rows");
+        b.table = saved.take<float>("table");
+        model_.features = features;
+        if (link.shape(0) > 0) {
+            if (link.shape(1) < 2 || !(link_step > 0) || !std::isfinite(link_step) || !std::isfinite(link_low))
+                throw nb::value_error("a link map needs at least two knots and a grid of finite numbers");
+            model_.link = {link.data(), link.size()};
+            for (float logit : model_.link)
+                if (!std::isfinite(logit)) throw nb::value_error("a link map must be finite");
+            model_.n_levels = static_cast<std::int64_t>(link.shape(0));
+            model_.n_knots = static_cast<int>(link.shape(1));
+            model_.link_low = link_low;
+            model_.link_step = link_step;
+            keep_.append(link);
+        }
+        model_.one_of = one_of;
+        model_.attach();
+    }
+
+    nb::tuple search(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::int64_t> top_k, float threshold,
+                     const std::optional<Floats>& node_threshold, std::int64_t beam, int n_threads, float bound) const {
+        Answer found = run(indptr, indices, data, top_k, threshold, node_threshold, beam, n_threads, bound, false);
+        return std::move(found.answers).to_tuple(found.n_products);
+    }
+
+    /// The same answer, and what it took: blocks scored for each row, and what was given up.
+    nb::tuple trace(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::int64_t> top_k, float threshold,
+                    const std::optional<Floats>& node_threshold, std::int64_t beam, int n_threads, float bound) const {
+        Answer found = run(indptr, indices, data, top_k, threshold, node_threshold, beam, n_threads, bound, true);
+        return std::move(found.answers).to_tuple(found.n_products, to_numpy(std::move(found.n_blocks)), to_numpy(std::move(found.given_up)));
+    }
+
+    /// One row, answered best first, with as little ado as possible.
+    nb::tuple search_row(const Ints& indices, const Floats& values, std::int64_t top_k, float threshold, std::int64_t beam, float bound) const {
+        check_row(indices, values, model_.features.n_features);
+        thread_local SearchScratch s;
+        s.x.clear();
+        model_.features.append(view(indices), view(values), s.x);
+        model_.search(s.x, checked_settings(top_k, threshold, beam, bound), s);
+        return row_answer(s.found);
+    }
+
+    /// Probabilities of named labels: those of row i are labels[label_indptr[i] .. label_indptr[i + 1]].
+    auto named(const Longs& indptr, const Ints& indices, const Floats& data, const Longs& label_indptr, const Ints& labels, int n_threads) const {
+        const CsrView X = checked_csr(indptr, indices, data, model_.features.n_features, "X");
+        check_named_labels(indptr, label_indptr, labels, n_labels_);
+        std::vector<float> probability(labels.size());
+        {
+            nb::gil_scoped_release release;
+            std::vector<std::int32_t> leaves(labels.size());
+            for (std::size_t k = 0; k < leaves.size(); ++k) leaves[k] = model_.leaf(labels.data()[k]);
+            constexpr std::int64_t chunk = 128;
+            parallel_chunks(X.n_rows(), chunk, n_threads, [&](std::int64_t first, std::int64_t last, int) {
+                thread_local SearchScratch s;  // kept from call to call: it is as large as the tree
+                for (std::int64_t i = first; i < last; ++i) {
+                    prepare(X, i, s.x);
+                    const std::int64_t a = label_indptr.data()[i], b = label_indptr.data()[i + 1];
+                    model_.named(s.x, std::span(leaves).subspan(a, b - a), s, probability.data() + a);
+                }
+            });
+        }
+        return to_numpy(std::move(probability));
+    }
+
+    /// Why a label: for each node on the path, its conditional probability and what each feature of x added to its score.
+    nb::list explain(const Ints& indices, const Floats& values, std::int32_t label) const {
+        check_row(indices, values, model_.features.n_features);
+        std::vector<Entry> x;
+        model_.features.append(view(indices), view(values), x);
+        const std::int32_t leaf = model_.leaf(label);
+        if (leaf < 0) throw nb::value_error("this label has no leaf in the tree");
+        std::vector<std::pair<int, int>> path;  // (block, child)
+        for (std::int32_t v = leaf; v > 0; v = model_.tree.parent[v]) path.emplace_back(model_.tree.parent[v], v);
+        path.emplace_back(model_.gate(), 0);
+        nb::list answer;
+        ScoreScratch scratch;
+        for (auto it = path.rbegin(); it != path.rend(); ++it) {
+            const auto [block, child] = *it;
+            if (block == model_.gate() && !model_.blocks.has(block)) continue;
+            const std::int32_t position = block == model_.gate() ? 0 : child - model_.tree.first_child[block];
+            float probability = 0;
+            if (model_.blocks.has(block)) {
+                model_.conditional(block, x, scratch);
+                for (std::size_t c = 0; c < scratch.child.size(); ++c)
+                    if (scratch.child[c] == position) probability = scratch.score[c];
+            }
+            std::vector<std::int32_t> feature;
+            std::vector<float> contribution;
+            for (int i = model_.blocks.panel_begin[block]; i < model_.blocks.panel_begin[block + 1]; ++i) {
+                const PanelRecord& p = model_.blocks.panel(i);
+                for (int c = 0; c < p.n_columns; ++c) {
+                    if (model_.blocks.column_child[p.first_column + c] != position) continue;
+                    for (const Entry& e : x) {
+                        const float w = model_.blocks.weight(p, e.feature, c);
+                        if (w == 0.0f) continue;
+                        feature.push_back(static_cast<std::int32_t>(e.feature));
+                        contribution.push_back(w * e.value);
+                    }
+                }
+            }
+            answer.append(nb::make_tuple(child, probability, to_numpy(std::move(feature)), to_numpy(std::move(contribution))));
+        }
+        return answer;
+    }
+
+private:
+    struct Answer {
+        CsrAnswers<Found> answers;
+        std::vector<std::int32_t> n_blocks;  ///< per row, if asked for
+        std::vector<float> given_up;
+        std::int64_t n_products = 0;
+    };
+
+    /// Nodes are opened only where 1 - bound of their probability is not beaten.
+    static SearchSettings checked_settings(std::int64_t top_k, float threshold, std::int64_t beam, float bound) {
+        if (!(bound >= 0 && bound < 1)) throw nb::value_error("bound must be at least 0 and below 1");
+        SearchSettings settings;
+        settings.top_k = top_k;
+        settings.threshold = threshold;
+        settings.beam = beam;
+        settings.at_stake = 1 - bound;
+        return settings;
+    }
+
+    Answer run(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::int64_t> top_k, float threshold,
+               const std::optional<Floats>& node_threshold, std::int64_t beam, int n_threads, float bound, bool is_traced) const {
+        const CsrView X = checked_csr(indptr, indices, data, model_.features.n_features, "X");
+        SearchSettings settings = checked_settings(top_k.value_or(std::numeric_limits<std::int64_t>::max()), threshold, beam, bound);
+        if (node_threshold) {
+            settings.node_threshold = view(*node_threshold);
+            if (settings.node_threshold.size() != model_.tree.parent.size()) throw nb::value_error("node_threshold needs a value for each node");
+        }
+        const std::int64_t n = X.n_rows();
+        const int threads = usable_threads(n_threads, static_cast<std::size_t>(n));
+        const std::int64_t chunk = settings.beam > 0 ? 128 : rows_side_by_side(settings, n, threads);
+        nb::gil_scoped_release release;
+        const auto n_traced = static_cast<std::size_t>(is_traced ? n : 0);
+        Answer out{CsrAnswers<Found>(n, chunk), std::vector<std::int32_t>(n_traced), std::vector<float>(n_traced)};
+        std::vector<SearchScratch> scratch(threads);
+        std::vector<BatchScratch> batches(threads);
+        Watch watch;
+        auto work = [&](std::int64_t from, std::int64_t to, int worker) {
+            SearchScratch& s = scratch[worker];
+            BatchScratch& batch = batches[worker];
+            auto answer = [&](std::int64_t i, std::vector<Found>& found, std::int32_t n_blocks, float given_up) {
+                if (is_traced) {
+                    out.n_blocks[i] = n_blocks;
+                    out.given_up[i] = given_up;
+                }
+                out.answers.add(i, found);
+            };
+            if (settings.beam > 0) {
+                for (std::int64_t i = from; i < to; ++i) {
+                    prepare(X, i, s.x);
+                    model_.search(s.x, settings, s);
+                    answer(i, s.found, s.best.n_opened, s.given_up);
+                }
+                return;
+            }
+            batch.clear();
+            for (std::int64_t i = from; i < to; ++i) {
+                append(X, i, batch.entries);
+                batch.begin.push_back(batch.entries.size());
+            }
+            model_.search_batch(settings, batch, s, watch);
+            for (std::int64_t i = from; i < to; ++i) {
+                BestFirst& search = batch.search[i - from];
+                answer(i, search.found, search.n_opened, search.given_up(settings));
+            }
+        };
+        parallel_chunks(n, chunk, threads, work, &watch);
+        out.answers.join();
+        for (const SearchScratch& s : scratch) out.n_products += s.n_inner_products;
+        return out;
+    }
+
+    void append(const CsrView& X, std::int64_t i, std::vector<Entry>& rows) const {
+        const auto [indices, values] = X.row(i);
+        model_.features.append(indices, values, rows);
+    }
+    void prepare(const CsrView& X, std::int64_t i, std::vector<Entry>& row) const {
+        row.clear();
+        append(X, i, row);
+    }
+
+    /// A model that lies in the processor's cache is searched a few rows at a time, which stay there too. A larger one wants enough
+    /// rows that many open the same nodes, but so few that every thread has work and long answers fit into memory.
+    std::int64_t rows_side_by_side(const SearchSettings& settings, std::int64_t n_rows, int n_threads) const {
+        constexpr std::size_t beyond_caches = std::size_t{256} << 20;
+        const std::int64_t most = model_.blocks.rows.size() < beyond_caches ? 64 : settings.top_k > 1000 ? 256 : 16384;
+        return std::clamp<std::int64_t>((n_rows + n_threads - 1) / n_threads, 1, most);
+    }
+
+    LabelTreeModel model_;
+    std::int64_t n_labels_;
+    nb::list keep_;
+};
+
+/// Whether a row is as the searches want it. One call: for a short row a few numpy operations take as long as the answer.
+bool is_plain_row(const Ints& indices, const Floats& values, std::int64_t n_features) {
+    const std::span<const std::int32_t> columns = view(indices);
+    if (columns.size() != values.size()) return false;
+    std::int64_t last = -1;
+    for (std::int32_t j : columns) {
+        if (j <= last) return false;
+        last = j;
+    }
+    for (float v : view(values))
+        if (!std::isfinite(v)) return false;
+    return last < n_features;
+}
+
+}  // namespace
+
+void bind_search(nb::module_& m) {
+    m.def("is_plain_row", &is_plain_row, "indices"_a, "values"_a, "n_features"_a,
+          "Whether the features of a row rise, lie within the bounds, and have finite values.");
+    nb::class_<BoundModel>(m, "LabelTreeModel", "A trained label tree over (memory-mapped) arrays, and its searches.")
+        .def(nb::init<const nb::dict&, const Ints&, const Ints&, const Ints&, const Ints&, std::int64_t, const FeatureSettings&,
+                      const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>&, float, float, bool>(),
+             "blocks"_a, "parent"_a, "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a, "features"_a, "link"_a, "link_low"_a, "link_step"_a, "one_of"_a)
+        .def("search", &BoundModel::search, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a, "node_threshold"_a.none(), "beam"_a,
+             "n_threads"_a, "bound"_a = 0.0f, "CSR parts of the answer, rows sorted by label, and the number of inner products taken.")
+        .def("trace", &BoundModel::trace, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a, "node_threshold"_a.none(), "beam"_a,
+             "n_threads"_a, "bound"_a = 0.0f,
+             "What search answers, and for each row the number of blocks scored and the probability above which nothing was missed, 0 if nothing was.")
+        .def("search_row", &BoundModel::search_row, "indices"_a, "values"_a, "top_k"_a, "threshold"_a, "beam"_a = 0, "bound"_a = 0.0f,
+             "One row: labels and their probabilities, best first.")
+        .def("named", &BoundModel::named, "indptr"_a, "indices"_a, "data"_a, "label_indptr"_a, "labels"_a, "n_threads"_a,
+             "Probabilities of the labels named for each row.")
+        .def("explain", &BoundModel::explain, "indices"_a, "values"_a, "label"_a,
+             "For each node on the label's path: node, conditional probability, features and what each added to the score.");
+}

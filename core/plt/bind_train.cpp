@@ -1,0 +1,157 @@
+/// Python's view of batch training.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "bindings/arrays.hpp"
+#include "bindings/tree_arrays.hpp"
+#include "bindings/checks.hpp"
+#include "plt/hashed_blocks.hpp"
+#include "base/parallel.hpp"
+#include "plt/train_blocks.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace ramify;
+
+namespace {
+
+/// Training data assigned to the nodes of a tree; can be trained with several settings.
+class BoundTrainer {
+public:
+    BoundTrainer(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices, const Ints& parent,
+                 const Ints& first_child, const Ints& n_children, const Ints& label, std::int64_t n_labels, const std::optional<Floats>& sample_weight,
+                 const FeatureSettings& features, std::uint64_t seed, int n_threads)
+        : n_features_(features.n_columns()), seed_(seed) {
+        const CsrView X = checked_csr(x_indptr, x_indices, x_data, features.n_features, "X");
+        check_label_rows(x_indptr, y_indptr, y_indices, n_labels);
+        tree_ = tree_view(parent, first_child, n_children, label, n_labels);
+        for (const Ints* a : {&parent, &first_child, &n_children, &label}) keep_.append(*a);
+        if (sample_weight) {
+            weight_ = view(*sample_weight);
+            keep_.append(*sample_weight);
+            if (weight_.size() + 1 != X.indptr.size()) throw nb::value_error("sample_weight and X differ in length");
+            for (float w : weight_)
+                if (!(w >= 0) || !std::isfinite(w)) throw nb::value_error("sample_weight must be finite and not negative");
+        }
+        std::vector<std::int32_t> leaf_of = tree_.leaf_of();
+        for (std::int32_t j : view(y_indices))
+            if (static_cast<std::size_t>(j) >= leaf_of.size() || leaf_of[j] < 0) throw nb::value_error(("label " + std::to_string(j) + " has no leaf in the tree").c_str());
+        nb::gil_scoped_release release;
+        rows_.emplace(X, features, n_threads);
+        node_rows_.emplace(tree_, view(y_indptr), view(y_indices), leaf_of, n_threads);
+        trainer_.emplace(*rows_, tree_, *node_rows_, weight_, n_features_, seed, n_threads);
+    }
+
+    BoundTrainer(const BoundTrainer&) = delete;
+    BoundTrainer& operator=(const BoundTrainer&) = delete;
+
+    nb::dict train(const SolverSettings& solver, Progress* progress) {
+        BlockStorage storage;
+        {
+            nb::gil_scoped_release release;
+            storage = join_panels(trainer_->train(solver, progress));
+        }
+        return to_dict(std::move(storage));
+    }
+
+    nb::dict train_hashed(const SolverSettings& solver, int bits, Progress* progress) {
+        if (bits < 5 || bits > 32) throw nb::value_error("hash_bits must be between 5 and 32");
+        BlockStorage storage;
+        {
+            nb::gil_scoped_release release;
+            HashedTrainer(*rows_, tree_, *node_rows_, weight_, seed_).train(solver, bits, storage, progress);
+        }
+        return to_dict(std::move(storage));
+    }
+
+    double total_work() const { return trainer_->total_work(); }
+
+    nb::tuple held_out(const std::vector<SolverSettings>& solvers, double share, std::int64_t max_rows, bool one_of) {
+        HeldOutSample sample;
+        {
+            nb::gil_scoped_release release;
+            sample = trainer_->held_out(solvers, share, max_rows, one_of);
+        }
+        const auto n_levels = static_cast<std::size_t>(trainer_->n_levels());
+        const std::vector<std::size_t> shape{n_levels, std::size_t{ScoreHistogram::n_bins}};
+        nb::list of_solver;
+        for (HeldOut& found : sample.of_solver)
+            of_solver.append(nb::make_tuple(to_numpy(std::move(found.histogram.positive), shape), to_numpy(std::move(found.histogram.negative), shape),
+                                            to_numpy(std::move(found.softmax.loss), {n_levels, SoftmaxLoss::slopes.size()})));
+        return nb::make_tuple(of_solver, to_numpy(std::move(sample.stands_for)));
+    }
+
+private:
+    TreeView tree_;
+    std::int64_t n_features_;
+    std::uint64_t seed_;
+    std::span<const float> weight_;
+    std::optional<PreparedRows> rows_;
+    std::optional<NodeRows> node_rows_;
+    std::optional<BlockTrainer> trainer_;
+    nb::list keep_;
+};
+
+}  // namespace
+
+void bind_blocks(nb::module_& m) {
+    nb::class_<FeatureSettings>(m, "FeatureSettings", "How a row of X is prepared: unit length, a bias feature.")
+        .def(
+            "__init__",
+            [](FeatureSettings* self, std::int64_t n_features, bool normalize, float bias) {
+                if (n_features < 0 || n_features >= std::numeric_limits<std::int32_t>::max()) throw nb::value_error("n_features is out of range");
+                if (!std::isfinite(bias)) throw nb::value_error("bias must be finite");
+                new (self) FeatureSettings{n_features, normalize, bias};
+            },
+            "n_features"_a, "normalize"_a, "bias"_a)
+        .def_ro("n_features", &FeatureSettings::n_features)
+        .def_ro("normalize", &FeatureSettings::normalize)
+        .def_ro("bias", &FeatureSettings::bias);
+
+    nb::class_<SolverSettings>(m, "SolverSettings", "How the binary problems of siblings are solved.")
+        .def(
+            "__init__",
+            [](SolverSettings* self, const std::string& loss, float C, float positive_weight, int max_epochs, float eps, float prune) {
+                if (loss != "squared_hinge" && loss != "logistic") throw nb::value_error("loss must be 'squared_hinge' or 'logistic'");
+                const bool is_finite = std::isfinite(C) && std::isfinite(positive_weight) && std::isfinite(eps) && std::isfinite(prune);
+                if (!is_finite || C <= 0 || positive_weight <= 0 || max_epochs < 1)
+                    throw nb::value_error("C, positive_weight and max_epochs must be above 0, and all settings finite");
+                if (eps < 0 || prune < 0) throw nb::value_error("eps and prune must not be negative");
+                auto* s = new (self) SolverSettings;
+                s->loss = loss == "logistic" ? Loss::logistic : Loss::squared_hinge;
+                s->C = C;
+                s->positive_weight = positive_weight;
+                s->max_epochs = max_epochs;
+                s->eps = eps;
+                s->prune = prune;
+            },
+            nb::kw_only(), "loss"_a, "C"_a, "positive_weight"_a, "max_epochs"_a, "eps"_a, "prune"_a)
+        .def_ro("C", &SolverSettings::C)
+        .def_ro("positive_weight", &SolverSettings::positive_weight);
+
+    m.attr("HISTOGRAM_LOW") = ScoreHistogram::low;
+    m.attr("SOFTMAX_SLOPES") = std::vector<float>(SoftmaxLoss::slopes.begin(), SoftmaxLoss::slopes.end());
+    m.attr("HISTOGRAM_WIDTH") = ScoreHistogram::width;
+
+    nb::class_<BoundTrainer>(m, "BlockTrainer", "Rows assigned to the nodes of a label tree, ready to be trained.")
+        .def(nb::init<const Longs&, const Ints&, const Floats&, const Longs&, const Ints&, const Ints&, const Ints&, const Ints&, const Ints&, std::int64_t,
+                      const std::optional<Floats>&, const FeatureSettings&, std::uint64_t, int>(),
+             "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "parent"_a, "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a,
+             "sample_weight"_a.none(), "features"_a, "seed"_a, "n_threads"_a)
+        .def_prop_ro("total_work", &BoundTrainer::total_work, "Multiplications of an epoch over all nodes, roughly.")
+        .def("train", &BoundTrainer::train, "solver"_a, "progress"_a.none() = nb::none(), "Train all nodes; the arrays of the frozen blocks.")
+        .def("train_hashed", &BoundTrainer::train_hashed, "solver"_a, "bits"_a, "progress"_a.none() = nb::none(),
+             "Train all nodes on one shared table of 2^bits weights.")
+        .def("held_out", &BoundTrainer::held_out, "solvers"_a, "share"_a, "max_rows"_a, "one_of"_a = false,
+             "From a sample of the nodes, for each solver: histograms (levels x bins) of the scores of positive and negative held-out examples, and "
+             "the softmax losses (levels x slopes) of rows with one positive child, if they are asked for by one_of. And for how many positive examples of its level each held-out one stands.");
+}

@@ -1,0 +1,220 @@
+/// A node's training problem: its rows with features numbered locally, its children in order of frequency, solved a tile
+/// of columns at a time.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <new>
+#include <span>
+#include <vector>
+
+#include "base/hashing.hpp"
+#include "kernels/kernels.hpp"
+#include "trees/label_tree.hpp"
+#include "plt/node_rows.hpp"
+#include "base/parallel.hpp"
+#include "base/sparse_rows.hpp"
+
+namespace ramify {
+
+/// A growing buffer of floats, aligned for vector loads and not initialised.
+class FloatBuffer {
+public:
+    float* zeroed(std::size_t n) {
+        if (n > capacity_) {
+            capacity_ = n + n / 4 + 64;
+            data_.reset(static_cast<float*>(::operator new[](capacity_ * sizeof(float), std::align_val_t{64})));
+        }
+        if (n > 0) std::memset(data_.get(), 0, n * sizeof(float));
+        return data_.get();
+    }
+    float* data() { return data_.get(); }
+    const float* data() const { return data_.get(); }
+
+private:
+    struct Delete {
+        void operator()(float* p) const { ::operator delete[](p, std::align_val_t{64}); }
+    };
+    std::unique_ptr<float[], Delete> data_;
+    std::size_t capacity_ = 0;
+};
+
+/// A node to be trained, on all its rows or, to look at held-out ones, on a sample.
+struct NodeTask {
+    int node;
+    bool held_out;
+    std::size_t work;     ///< multiplications in an epoch, roughly
+    double sample = 1.0;  ///< share of the rows that is used
+};
+
+struct NodeProblem {
+    std::vector<const Entry*> row;
+    std::vector<int> length;
+    std::vector<float> squared_norm, weight;
+    std::vector<std::int64_t> entry;     ///< of NodeRows
+    std::vector<std::uint32_t> feature;  ///< local number -> feature; empty: numbers are the features themselves
+    std::vector<Entry> local;
+    std::size_t n_features = 0;
+    std::vector<std::int32_t> child, column_of_child;
+    std::size_t n_train = 0;                 ///< rows beyond these are held out, for scoring
+    std::vector<std::int32_t> local_number;  ///< scratch: feature -> local number + 1, 0 for none; always zero between nodes
+
+    int n_tiles() const { return (static_cast<int>(child.size()) + max_tile_columns - 1) / max_tile_columns; }
+    int tile_columns(int tile) const { return std::min(max_tile_columns, static_cast<int>(child.size()) - tile * max_tile_columns); }
+};
+
+/// Room for solving one tile, kept from tile to tile.
+struct TileScratch {
+    FloatBuffer weights, dual;
+    std::vector<std::uint32_t> positive;
+    std::vector<std::uint8_t> active;
+    std::vector<int> order;
+};
+
+/// Makes and solves the problems of a tree's nodes. What is given must outlive it; `row_weight` may be empty.
+class NodeProblems {
+public:
+    NodeProblems(const PreparedRows& X, const TreeView& tree, const NodeRows& rows, std::span<const float> row_weight, std::int64_t n_features,
+                 std::uint64_t seed)
+        : X_(X), tree_(tree), rows_(rows), row_weight_(row_weight), n_features_(n_features), seed_(seed) {}
+
+    int n_children(int node) const { return node == tree_.n_nodes() ? 1 : tree_.n_children[node]; }
+
+    /// Every node that has rows.
+    std::vector<NodeTask> tasks() const {
+        std::vector<NodeTask> tasks;
+        for (int v = 0; v <= tree_.n_nodes(); ++v) {
+            if (rows_.n_rows(v) == 0) continue;
+            std::size_t non_zeros = 0;
+            for (std::int64_t e = rows_.begin[v]; e < rows_.begin[v + 1]; ++e) non_zeros += X_.length(rows_.row[e]);
+            tasks.push_back({v, false, non_zeros * ((n_children(v) + max_tile_columns - 1) / max_tile_columns) + 1});
+        }
+        return tasks;
+    }
+
+    void prepare(const NodeTask& task, NodeProblem& p) const {
+        p.row.clear(), p.length.clear(), p.squared_norm.clear(), p.weight.clear(), p.entry.clear(), p.feature.clear();
+        std::size_t non_zeros = 0;
+        for (bool held_out : {false, true}) {
+            for (std::int64_t e = rows_.begin[task.node]; e < rows_.begin[task.node + 1]; ++e) {
+                const std::int32_t i = rows_.row[e];
+                if (!row_weight_.empty() && row_weight_[i] <= 0) continue;
+                if (task.held_out) {
+                    const std::uint64_t drawn = draw(task.node, i);
+                    if (held_out != (drawn % 5 == 0) || static_cast<double>(drawn >> 11) * 0x1p-53 >= task.sample) continue;
+                } else if (held_out) {
+                    break;
+                }
+                p.entry.push_back(e);
+                p.row.push_back(X_.row(i));
+                p.length.push_back(X_.length(i));
+                p.squared_norm.push_back(X_.squared_norm[i]);
+                if (!row_weight_.empty()) p.weight.push_back(row_weight_[i]);
+                non_zeros += X_.length(i);
+            }
+            if (!held_out) p.n_train = p.row.size();
+        }
+        const auto n_columns = static_cast<std::size_t>(n_features_);
+        if (non_zeros > 8 * n_columns)
+            p.n_features = n_columns;  // most features occur: numbering them anew would cost more than it saves
+        else
+            number_locally(p, non_zeros);
+
+        // Children by falling frequency: neighbours then shrink together. Children that never occur are left out: their probability is 0.
+        const int n_children = this->n_children(task.node);
+        std::vector<std::int64_t> count(n_children, 0);
+        for (std::int64_t e : std::span(p.entry).first(p.n_train))
+            for (std::int64_t q = rows_.positive_begin[e]; q < rows_.positive_begin[e + 1]; ++q) ++count[rows_.positive[q]];
+        p.child.clear();
+        for (int c = 0; c < n_children; ++c)
+            if (count[c] > 0) p.child.push_back(c);
+        std::ranges::stable_sort(p.child, std::greater{}, [&](int c) { return count[c]; });
+        p.column_of_child.assign(n_children, -1);
+        for (std::size_t k = 0; k < p.child.size(); ++k) p.column_of_child[p.child[k]] = static_cast<std::int32_t>(k);
+    }
+
+    /// Solves a tile of a prepared problem; its weights are in space.weights, so many floats a feature as is returned.
+    int solve(const NodeTask& task, const NodeProblem& p, int tile, const SolverSettings& solver, TileScratch& space, Watch* watch) const {
+        const Kernels& kernel = kernels();
+        const int n_rows = static_cast<int>(p.n_train), n_columns = p.tile_columns(tile);
+        const int stride = (n_columns + kernel.lanes - 1) / kernel.lanes * kernel.lanes;
+        space.positive.resize(n_rows);
+        for (int r = 0; r < n_rows; ++r) space.positive[r] = positive_bits(p, p.entry[r], tile * max_tile_columns, n_columns);
+        space.active.resize(n_rows);
+        space.order.resize(n_rows);
+        TileProblem problem{};
+        problem.n_rows = n_rows;
+        problem.n_columns = n_columns;
+        problem.stride = stride;
+        problem.rows = p.row.data();
+        problem.row_length = p.length.data();
+        problem.squared_norm = p.squared_norm.data();
+        problem.row_weight = p.weight.empty() ? nullptr : p.weight.data();
+        problem.positive = space.positive.data();
+        problem.weights = space.weights.zeroed(p.n_features * stride);
+        problem.dual = space.dual.zeroed(static_cast<std::size_t>(n_rows) * stride);
+        problem.active = space.active.data();
+        problem.order = space.order.data();
+        problem.end_epoch = solver.max_epochs;
+        problem.seed = mix(seed_ * 31 + mix(static_cast<std::uint64_t>(task.node) * 4096 + tile));
+        problem.should_stop = [](void* watch) { return static_cast<Watch*>(watch)->should_stop(); };
+        problem.watch = watch;
+        kernel.solve_tile(problem, solver);
+        return stride;
+    }
+
+private:
+    std::uint64_t draw(int node, std::int32_t row) const { return mix(seed_ + 1000003ull * node + mix(row)); }
+
+    void number_locally(NodeProblem& p, std::size_t non_zeros) const {
+        auto& number = p.local_number;
+        number.resize(n_features_, 0);
+        for (std::size_t r = 0; r < p.row.size(); ++r)
+            for (int k = 0; k < p.length[r]; ++k) {
+                const std::uint32_t f = p.row[r][k].feature;
+                if (!number[f]) {
+                    number[f] = 1;
+                    p.feature.push_back(f);
+                }
+            }
+        if (p.feature.size() * 16 < number.size()) {
+            std::ranges::sort(p.feature);
+        } else {  // looking at all of them is cheaper than sorting
+            p.feature.clear();
+            for (std::size_t f = 0; f < number.size(); ++f)
+                if (number[f]) p.feature.push_back(static_cast<std::uint32_t>(f));
+        }
+        for (std::size_t k = 0; k < p.feature.size(); ++k) number[p.feature[k]] = static_cast<std::int32_t>(k);
+        p.local.clear();
+        p.local.reserve(non_zeros);
+        for (std::size_t r = 0; r < p.row.size(); ++r) {
+            const Entry* from = p.row[r];
+            p.row[r] = p.local.data() + p.local.size();
+            for (int k = 0; k < p.length[r]; ++k) p.local.push_back({static_cast<std::uint32_t>(number[from[k].feature]), from[k].value});
+        }
+        for (std::uint32_t f : p.feature) number[f] = 0;
+        p.n_features = p.feature.size();
+    }
+
+    /// Bit c of the answer: column first + c is positive in this entry.
+    std::uint32_t positive_bits(const NodeProblem& p, std::int64_t entry, int first, int n) const {
+        std::uint32_t bits = 0;
+        for (std::int64_t q = rows_.positive_begin[entry]; q < rows_.positive_begin[entry + 1]; ++q) {
+            const int column = p.column_of_child[rows_.positive[q]] - first;
+            if (column >= 0 && column < n) bits |= 1u << column;
+        }
+        return bits;
+    }
+
+    const PreparedRows& X_;
+    const TreeView& tree_;
+    const NodeRows& rows_;
+    std::span<const float> row_weight_;
+    std::int64_t n_features_;
+    std::uint64_t seed_;
+};
+
+}  // namespace ramify

@@ -1,0 +1,275 @@
+/// Searches in a probabilistic label tree: exact best-first, beam, and the labels that the caller names.
+///
+/// A batch is searched side by side: every row tells which node it must open next, and rows that open the same node are
+/// scored one after the other, so that a block is fetched from memory once for many rows.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "trees/best_first.hpp"
+#include "plt/frozen_blocks.hpp"
+#include "trees/label_tree.hpp"
+#include "base/parallel.hpp"
+#include "base/sparse_rows.hpp"
+
+namespace ramify {
+
+/// Scratch space of one thread.
+struct SearchScratch {
+    ScoreScratch score;
+    std::vector<Entry> x;
+    std::vector<std::pair<float, std::int32_t>> open, next;  ///< of a beam
+    BestFirst best;
+    std::vector<Found> found;
+    std::vector<float> probability;        ///< per node, for named labels
+    std::vector<std::int32_t> nodes;       ///< opened for named labels
+    std::vector<std::uint8_t> is_marked;   ///< per node
+    float given_up = 0;                    ///< see BestFirst
+    std::int64_t n_inner_products = 0;     ///< of rows with a child's weights, as the extreme-f-measure paper counts them
+};
+
+/// The rows that one thread searches side by side.
+struct BatchScratch {
+    /// What a row waits for. Sorted by node, then by row.
+    struct Visit {
+        std::int32_t node, row;
+        float probability;
+        friend bool operator<(const Visit& a, const Visit& b) { return a.node != b.node ? a.node < b.node : a.row < b.row; }
+    };
+
+    std::vector<Entry> entries;       ///< of all rows
+    std::vector<std::size_t> begin;   ///< per row, and one more
+    std::vector<BestFirst> search;    ///< per row
+    std::vector<Visit> visits, next;
+
+    void clear() {
+        entries.clear();
+        begin.assign(1, 0);
+    }
+    std::size_t n_rows() const { return begin.size() - 1; }
+    std::span<const Entry> row(std::size_t i) const { return std::span(entries).subspan(begin[i], begin[i + 1] - begin[i]); }
+};
+
+/// A tree, its frozen blocks and the maps from scores to probabilities.
+struct LabelTreeModel {
+    TreeView tree;
+    FrozenBlocks blocks;
+    FeatureSettings features;
+    std::span<const float> link;  ///< [level][knot] logits; empty: scores are logits
+    std::int64_t n_levels = 0;
+    int n_knots = 0;
+    float link_low = 0, link_step = 1;
+    bool one_of = false;  ///< exactly one child is true (multi-class): siblings are normalised
+    std::vector<std::int32_t> level, leaf_of;
+
+    void attach() {
+        leaf_of = tree.leaf_of();
+        level.assign(tree.n_nodes() + 1, 0);
+        for (int v = 0; v < tree.n_nodes(); ++v) level[v] = v == 0 ? 1 : level[tree.parent[v]] + 1;
+        blocks.n_features = features.n_columns();
+        blocks.attach(tree);
+    }
+
+    int gate() const { return tree.n_nodes(); }
+
+    /// The leaf of a label, or -1.
+    std::int32_t leaf(std::int64_t label) const { return label < 0 || label >= std::ssize(leaf_of) ? -1 : leaf_of[label]; }
+
+    /// Conditional probabilities of a node's children into scratch.score / scratch.child. Children left out have probability 0.
+    void conditional(int node, std::span<const Entry> x, ScoreScratch& scratch) const {
+        if (node != gate() && tree.n_children[node] == 1 && blocks.has(node)) {  // an only child is as probable as its parent
+            scratch.score.assign(1, 1.0f);
+            scratch.child.assign(1, 0);
+            return;
+        }
+        LinkMap map;
+        if (n_knots > 0) {
+            const std::int64_t at = std::min<std::int64_t>(level[node], n_levels - 1);
+            map = {link.data() + at * n_knots, n_knots, link_low, link_step};
+        }
+        blocks.score(node, x, scratch, map);
+        float* score = scratch.score.data();
+        const int n = static_cast<int>(scratch.score.size());
+        if (one_of && node != gate()) {
+            to_softmax(score, n);
+        } else {
+            kernels().to_probabilities(score, n);
+        }
+    }
+
+    float root_probability(std::span<const Entry> x, SearchScratch& scratch) const {
+        if (!blocks.has(gate())) return 1.0f;
+        conditional(gate(), x, scratch.score);
+        ++scratch.n_inner_products;
+        return scratch.score.score.empty() ? 0.0f : scratch.score.score[0];  // empty: no training row had a label
+    }
+
+    /// The answer is scratch.found, best first.
+    void search(std::span<const Entry> x, const SearchSettings& settings, SearchScratch& scratch) const {
+        scratch.found.clear();
+        BestFirst& search = scratch.best;
+        search.clear();
+        scratch.given_up = 0;
+        if (settings.top_k <= 0) return;
+        if (settings.beam > 0)
+            beam_search(x, settings, scratch);
+        else
+            best_first(x, settings, scratch);
+        search.finish();
+        scratch.given_up = search.given_up(settings);
+        scratch.found.swap(search.found);
+    }
+
+    /// The same, exact, for all rows of a batch: the answers are in batch.search. Gives up when the watch says so.
+    void search_batch(const SearchSettings& settings, BatchScratch& batch, SearchScratch& scratch, Watch& watch) const {
+        const std::size_t n = batch.n_rows();
+        if (batch.search.size() < n) batch.search.resize(n);
+        auto& next = batch.next;
+        next.clear();
+        auto advance = [&](std::int32_t row) {
+            BatchScratch::Visit visit{0, row, 0};
+            if (next_block(batch.search[row], settings, visit.probability, visit.node)) next.push_back(visit);
+        };
+        for (std::size_t i = 0; i < n; ++i) {
+            batch.search[i].clear();
+            if (settings.top_k <= 0) continue;
+            batch.search[i].reach(settings, root_probability(batch.row(i), scratch), 0, tree.label[0]);
+            advance(static_cast<std::int32_t>(i));
+        }
+        while (!next.empty()) {
+            batch.visits.swap(next);
+            next.clear();
+            std::sort(batch.visits.begin(), batch.visits.end());
+            for (std::size_t k = 0; k < batch.visits.size(); ++k) {
+                if (k % 64 == 0 && watch.should_stop()) return;
+                const auto [node, row, p] = batch.visits[k];
+                open_node(node, p, batch.row(row), settings, batch.search[row], scratch);
+                advance(row);
+            }
+        }
+        for (std::size_t i = 0; i < n; ++i) batch.search[i].finish();
+    }
+
+    /// Probabilities of the named labels' leaves, in their order, into `out`. Leaf -1 (a label outside the tree) has probability 0.
+    void named(std::span<const Entry> x, std::span<const std::int32_t> leaves, SearchScratch& scratch, float* out) const {
+        if (scratch.probability.size() != static_cast<std::size_t>(tree.n_nodes())) {
+            scratch.probability.assign(tree.n_nodes(), 0.0f);
+            scratch.is_marked.assign(tree.n_nodes(), 0);
+        }
+        scratch.nodes.clear();
+        for (std::int32_t leaf : leaves)
+            for (std::int32_t v = leaf; v >= 0 && !scratch.is_marked[v]; v = tree.parent[v]) {
+                scratch.is_marked[v] = 1;
+                scratch.nodes.push_back(v);
+            }
+        std::ranges::sort(scratch.nodes);  // parents before children
+        for (std::int32_t v : scratch.nodes) {
+            if (v == 0) scratch.probability[0] = root_probability(x, scratch);
+            if (tree.is_leaf(v)) continue;
+            const float p = scratch.probability[v];
+            const std::int32_t first = tree.first_child[v];
+            if (!(p > 0)) continue;
+            conditional(v, x, scratch.score);
+            scratch.n_inner_products += n_products(v);
+            for (std::size_t c = 0; c < scratch.score.child.size(); ++c) {
+                const std::int32_t child = first + scratch.score.child[c];
+                if (scratch.is_marked[child]) scratch.probability[child] = p * scratch.score.score[c];
+            }
+        }
+        for (std::size_t k = 0; k < leaves.size(); ++k) out[k] = leaves[k] < 0 ? 0.0f : scratch.probability[leaves[k]];
+        for (std::int32_t v : scratch.nodes) {
+            scratch.probability[v] = 0.0f;
+            scratch.is_marked[v] = 0;
+        }
+    }
+
+private:
+    /// An only child is as probable as its parent, which takes none.
+    std::int32_t n_products(std::int32_t node) const { return tree.n_children[node] == 1 ? 0 : tree.n_children[node]; }
+
+    /// Independent chances, given that exactly one comes true, are in proportion to their odds: a softmax of the logits.
+    static void to_softmax(float* logits, int n) {
+        if (n == 0) return;
+        const float largest = *std::max_element(logits, logits + n);
+        double sum = 0;
+        for (int c = 0; c < n; ++c) sum += logits[c] = std::exp(logits[c] - largest);
+        const auto scale = static_cast<float>(1.0 / sum);
+        for (int c = 0; c < n; ++c) logits[c] *= scale;
+    }
+
+    /// The next node to open that has a block; the others have no children that could be true.
+    bool next_block(BestFirst& search, const SearchSettings& settings, float& p, std::int32_t& node) const {
+        while (search.next(settings, p, node))
+            if (blocks.has(node)) return true;
+        return false;
+    }
+
+    void open_node(std::int32_t node, float p, std::span<const Entry> x, const SearchSettings& settings, BestFirst& search, SearchScratch& scratch) const {
+        conditional(node, x, scratch.score);
+        scratch.n_inner_products += n_products(node);
+        ++search.n_opened;
+        const std::int32_t first = tree.first_child[node];
+        float cutoff = search.cutoff(settings);
+        for (std::size_t c = 0; c < scratch.score.child.size(); ++c) {
+            const float child_p = p * scratch.score.score[c];
+            if (child_p < cutoff) continue;  // most children end here
+            search.reach(settings, child_p, first + scratch.score.child[c], tree.label[first + scratch.score.child[c]]);
+            cutoff = search.cutoff(settings);
+        }
+    }
+
+    void best_first(std::span<const Entry> x, const SearchSettings& settings, SearchScratch& scratch) const {
+        BestFirst& search = scratch.best;
+        search.reach(settings, root_probability(x, scratch), 0, tree.label[0]);
+        float p;
+        for (std::int32_t node; next_block(search, settings, p, node);) open_node(node, p, x, settings, search, scratch);
+    }
+
+    /// The `beam` most probable nodes of each level are opened, best first; the leaves met on the way are the candidates. It ends as
+    /// soon as no node on the beam can still lead into the answer, which is the same as if all levels had been gone through: a node
+    /// that is left out is less probable than all that matter, and so are those below it.
+    void beam_search(std::span<const Entry> x, const SearchSettings& settings, SearchScratch& scratch) const {
+        auto& level_nodes = scratch.open;
+        auto& next = scratch.next;
+        auto better = [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; };
+        BestFirst& search = scratch.best;
+        auto reach = [&](float p, std::int32_t node) {
+            if (search.is_beaten(p, settings) || !settings.admits(p, node)) return;
+            if (tree.is_leaf(node))
+                search.enter(settings, p, tree.label[node]);
+            else
+                next.emplace_back(p, node);
+        };
+        next.clear();
+        reach(root_probability(x, scratch), 0);
+        while (!next.empty()) {
+            if (static_cast<std::int64_t>(next.size()) > settings.beam) {
+                std::ranges::nth_element(next, next.begin() + settings.beam, better);
+                search.pass_over(next[settings.beam].first);  // the best of those that fall off
+                next.resize(settings.beam);
+            }
+            std::ranges::sort(next, better);
+            level_nodes.swap(next);
+            next.clear();
+            for (const auto& [p, node] : level_nodes) {
+                if (search.is_left_out(p, settings)) {
+                    search.pass_over(p);
+                    break;
+                }
+                if (!blocks.has(node)) continue;
+                ++search.n_opened;
+                conditional(node, x, scratch.score);
+                scratch.n_inner_products += n_products(node);
+                const std::int32_t first = tree.first_child[node];
+                for (std::size_t c = 0; c < scratch.score.child.size(); ++c) reach(p * scratch.score.score[c], first + scratch.score.child[c]);
+            }
+        }
+    }
+};
+
+}  // namespace ramify

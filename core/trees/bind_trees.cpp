@@ -1,0 +1,191 @@
+/// Python's view of label trees: walks over them, Huffman's code, label vectors and their balanced splits.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings/arrays.hpp"
+#include "trees/label_clustering.hpp"
+#include "trees/label_vectors.hpp"
+#include "trees/tree_walks.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+// One by one: functions here have the names of those that they bind.
+using ramify::Doubles;
+using ramify::Floats;
+using ramify::InOut;
+using ramify::Input;
+using ramify::Ints;
+using ramify::Longs;
+using ramify::to_numpy;
+using ramify::view;
+using ramify::writable;
+
+void check_parents_first(std::span<const std::int32_t> parent) {
+    if (parent.empty() || parent[0] != -1) throw nb::value_error("parent[0] must be -1: node 0 is the root");
+    for (std::size_t node = 1; node < parent.size(); ++node)
+        if (parent[node] < 0 || static_cast<std::size_t>(parent[node]) >= node)
+            throw nb::value_error("every node's parent must have a smaller number");
+}
+
+auto breadth_first(Ints parent, std::int32_t root) {
+    const auto n = static_cast<std::int64_t>(parent.size());
+    if (n > std::numeric_limits<std::int32_t>::max()) throw nb::value_error("too many nodes for 32-bit numbers");
+    if (root < 0 || root >= n) throw nb::value_error("root must be a node");
+    for (std::int32_t p : view(parent))
+        if (p < -1 || p >= n) throw nb::value_error("parent must be -1 or a node");
+    if (view(parent)[root] != -1) throw nb::value_error("the root must have no parent");
+    std::vector<std::int32_t> order;
+    {
+        nb::gil_scoped_release released;
+        order = ramify::breadth_first(view(parent), root);
+    }
+    return to_numpy(std::move(order));
+}
+
+auto node_depths(Ints parent) {
+    check_parents_first(view(parent));
+    std::vector<std::int32_t> depth(parent.size());
+    {
+        nb::gil_scoped_release released;
+        ramify::node_depths(view(parent), depth);
+    }
+    return to_numpy(std::move(depth));
+}
+
+template <class Value, class Fold>
+auto fold(const Ints& parent, const Input<Value>& values, Fold operation) {
+    check_parents_first(view(parent));
+    if (values.size() != parent.size()) throw nb::value_error("one value per node is needed");
+    std::vector<Value> folded(values.data(), values.data() + values.size());
+    {
+        nb::gil_scoped_release released;
+        ramify::fold_upwards<Value>(view(parent), folded, operation);
+    }
+    return to_numpy(std::move(folded));
+}
+
+auto huffman_parents(Doubles frequency, std::int32_t arity) {
+    if (arity < 2) throw nb::value_error(("arity must be at least 2, got " + std::to_string(arity)).c_str());
+    if (frequency.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max() / 2))
+        throw nb::value_error("too many labels for 32-bit numbers");
+    const auto f = view(frequency);
+    for (std::size_t k = 0; k < f.size(); ++k)
+        if (!(f[k] >= (k ? f[k - 1] : 0.0) && f[k] <= std::numeric_limits<double>::max()))
+            throw nb::value_error("frequencies must be finite, not negative and sorted from low to high");
+    std::vector<std::int32_t> parent;
+    {
+        nb::gil_scoped_release released;
+        parent = ramify::huffman_parents(f, arity);
+    }
+    return to_numpy(std::move(parent));
+}
+
+/// Refuses row starts and columns that point outside.
+void check_rows(const ramify::SparseRows& rows, std::size_t n_columns, const char* name) {
+    const auto fail = [&](const char* what) { throw nb::value_error((std::string(name) + ": " + what).c_str()); };
+    if (rows.start.empty() || rows.start.front() != 0) fail("indptr must begin with 0");
+    for (std::size_t row = 0; row + 1 < rows.start.size(); ++row)
+        if (rows.start[row] > rows.start[row + 1]) fail("indptr must not fall");
+    if (rows.start.back() != static_cast<std::int64_t>(rows.column.size())) fail("indptr must end with the number of indices");
+    if (n_columns > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) fail("too many columns for 32-bit numbers");
+    if (n_columns == 0 && !rows.column.empty()) fail("an index lies outside the array");
+    // The highest bit tells of a negative number, or of one beyond the last: no comparison, so even the oldest vector units do it.
+    const auto last = static_cast<std::uint32_t>(n_columns - 1);
+    std::uint32_t bits = 0;
+    for (std::int32_t column : rows.column) bits |= static_cast<std::uint32_t>(column) | (last - static_cast<std::uint32_t>(column));
+    if (bits >> 31) fail("an index lies outside the array");
+}
+
+/// Each thread has its own scratch memory, so an absurd number of them is cut down.
+int checked_threads(int n_threads) {
+    if (n_threads < 1) throw nb::value_error("n_threads must be at least 1");
+    return std::min(n_threads, 256);
+}
+
+auto label_vectors(Longs x_start, Ints x_column, Floats x_value, std::size_t n_features,
+                   Longs label_start, Ints label_rows, float prune, int n_threads) {
+    const ramify::SparseRows rows{view(x_start), view(x_column), view(x_value)};
+    const ramify::SparseRows positives{view(label_start), view(label_rows), {}};
+    if (x_value.size() != x_column.size()) throw nb::value_error("X: as many values as indices are needed");
+    n_threads = checked_threads(n_threads);
+    ramify::LabelVectors vectors;
+    {
+        nb::gil_scoped_release released;
+        check_rows(rows, n_features, "X");
+        check_rows(positives, rows.size(), "Y");
+        vectors = ramify::label_vectors(rows, n_features, positives.start, positives.column, prune, n_threads);
+    }
+    const auto n = static_cast<std::size_t>(vectors.start.back());
+    auto* column = vectors.column.release();
+    nb::capsule column_owner(column, [](void* p) noexcept { delete[] static_cast<std::int32_t*>(p); });
+    auto* value = vectors.value.release();
+    nb::capsule value_owner(value, [](void* p) noexcept { delete[] static_cast<float*>(p); });
+    return nb::make_tuple(to_numpy(std::move(vectors.start)),
+                          nb::ndarray<nb::numpy, std::int32_t, nb::ndim<1>>(column, {n}, column_owner),
+                          nb::ndarray<nb::numpy, float, nb::ndim<1>>(value, {n}, value_owner));
+}
+
+void split_labels(Longs start, Ints column, Floats value, std::size_t n_features,
+                  InOut<std::int32_t> order, Longs starts,
+                  Longs cuts, Longs stops, double eps, int max_iterations, std::uint64_t seed, int n_threads) {
+    const ramify::SparseRows vectors{view(start), view(column), view(value)};
+    if (value.size() != column.size()) throw nb::value_error("vectors: as many values as indices are needed");
+    if (cuts.size() != starts.size() || stops.size() != starts.size()) throw nb::value_error("starts, cuts and stops must be equally long");
+    n_threads = checked_threads(n_threads);
+    std::vector<ramify::SplitPart> parts;
+    std::int64_t behind = 0;
+    for (std::size_t k = 0; k < starts.size(); ++k) {
+        const ramify::SplitPart part{view(starts)[k], view(cuts)[k], view(stops)[k]};
+        if (part.start < behind || part.cut <= part.start || part.stop <= part.cut || part.stop > static_cast<std::int64_t>(order.size()))
+            throw nb::value_error("parts must rise without overlap, each with start < cut < stop");
+        behind = part.stop;
+        parts.push_back(part);
+    }
+    const std::span<std::int32_t> labels = writable(order);
+    nb::gil_scoped_release released;
+    check_rows(vectors, n_features, "vectors");
+    for (std::int32_t label : labels)
+        if (label < 0 || static_cast<std::size_t>(label) >= vectors.size()) throw nb::value_error("order holds a label without a vector");
+    ramify::split_parts(vectors, n_features, labels, parts, {eps, max_iterations, seed}, n_threads);
+}
+
+}  // namespace
+
+void bind_trees(nb::module_& m) {
+    m.def("breadth_first", &breadth_first, "parent"_a, "root"_a,
+          "Nodes in breadth-first order, siblings by number; nodes on a cycle are left out.");
+    m.def("node_depths", &node_depths, "parent"_a, "Distance of every node from the root.");
+    m.def(
+        "subtree_minimum",
+        [](Ints parent, Doubles values) {
+            return fold<double>(parent, values, [](double a, double b) { return std::min(a, b); });
+        },
+        "parent"_a, "values"_a, "The smallest value at or below every node.");
+    m.def(
+        "subtree_sum",
+        [](Ints parent, Longs values) {
+            return fold<std::int64_t>(parent, values, [](std::int64_t a, std::int64_t b) {
+                return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+            });
+        },
+        "parent"_a, "values"_a, "The sum of the values at and below every node.");
+    m.def("huffman_parents", &huffman_parents, "frequency"_a, "arity"_a,
+          "Parents of Huffman's code over rising frequencies: leaves first, the root last.");
+    m.def("label_vectors", &label_vectors, "x_start"_a, "x_column"_a, "x_value"_a, "n_features"_a, "label_start"_a,
+          "label_rows"_a, "prune"_a, "n_threads"_a,
+          "PIFA label vectors of unit length as the three arrays of a csr_array.");
+    m.def("split_labels", &split_labels, "start"_a, "column"_a, "value"_a, "n_features"_a, "order"_a, "starts"_a, "cuts"_a,
+          "stops"_a, "eps"_a, "max_iterations"_a, "seed"_a, "n_threads"_a,
+          "Balanced spherical 2-means of order[start:stop] for every part, in place: the first cut - start labels are one half.");
+}

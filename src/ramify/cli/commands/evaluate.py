@@ -1,0 +1,52 @@
+"""`ramify evaluate`: how good a model is on labelled rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ramify.cli import output
+from ramify.cli.options import AsJson, DataFile, FormatOption, Ks, ModelDirectory, Threads, examples, n_jobs, parse_ks
+
+EXAMPLES = examples(
+    "ramify evaluate test.txt --model model",
+    "ramify evaluate test.txt --model model --train train.txt --k 1,5,10",
+    "ramify evaluate test.txt --model model --json",
+)
+
+
+def evaluate(
+    data: DataFile,
+    model: ModelDirectory,
+    train: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Training data: adds the propensity-scored PSP and PSnDCG.")
+    ] = None,
+    k: Ks = "1,3,5",
+    depth: Annotated[int, typer.Option(min=1, help="Labels of each row whose probabilities are judged.")] = 100,
+    format: FormatOption = None,
+    threads: Threads = None,
+    json: AsJson = False,
+) -> None:
+    """Measure a model on labelled rows.
+
+    Ranking (P, R, nDCG, PSP at k), probabilities (log loss, Brier score, calibration error) and decisions (F measures).
+    """
+    from ramify.cli.evaluation import evaluate_model, print_report
+    from ramify.cli.labelled import read_for
+    from ramify.cli.models import load_model
+    from ramify.common import progress
+
+    ks = parse_ks(k)
+    with progress.shown(output.is_watched()):
+        with progress.phase("reading"):
+            loaded = load_model(model, threads)
+            rows = read_for(loaded, data, format, n_jobs(threads))
+            seen = None if train is None else read_for(loaded, train, None, n_jobs(threads))
+        with progress.phase("evaluating"):
+            report = evaluate_model(loaded, rows, ks=ks, depth=depth, train=seen)
+    if json:
+        output.print_json(report)
+    else:
+        print_report(report, f"{output.count(rows.n_rows, 'row')}, {report['labels_per_row']:.2f} labels a row")

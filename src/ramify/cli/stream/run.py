@@ -1,0 +1,239 @@
+"""A run of `ramify stream`: lines in, lessons, checkpoints."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ramify.cli import output
+from ramify.cli.models import check_target, save_without_machine
+from ramify.cli.stream.input import StopSignal, lines_of, opened
+from ramify.cli.stream.resume import check_same_source, resumed
+from ramify.cli.stream.screen import Screen, screen_for
+from ramify.data import DataError
+from ramify.data.files import check_is_text, replaced_when_complete
+from ramify.data.label_forms import indicator_of
+from ramify.data.live import LabelledBatch, LineFormat, LineParser
+from ramify.data.load import BY_SUFFIX, format_of_text
+from ramify.files.directory import MANIFEST
+from ramify.progressive import Evaluation
+from ramify.progressive.rows import joined
+
+# Rows that are learned before the screen is told.
+_AT_ONCE = 1024
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the command line said."""
+
+    model: Path
+    data: Path | None
+    is_new: bool
+    save_every: int
+    tests_first: bool
+    window: int
+    block: int
+    ks: list[int]
+    report: Path | None
+    format: str | None
+    zero_based: bool
+    multiclass: bool
+    skips_bad_lines: bool
+    skips_seen: bool
+    as_json: bool
+    given: set[str]
+
+
+class StreamRun:
+    """Learns the lines of a source and saves the model every so often, at the end, and when asked to stop."""
+
+    def __init__(self, classifier: Any, settings: Settings) -> None:
+        self.settings = settings
+        check_target(settings.model)
+        self.is_resumed = not settings.is_new and (settings.model / MANIFEST).exists()
+        self.classifier = resumed(classifier, settings) if self.is_resumed else classifier
+        self.is_multiclass = self.classifier.is_multiclass_ if self.is_resumed else settings.multiclass
+        self.n_before = self.classifier.n_examples_ if self.is_resumed else 0
+        self.n_saved = self.n_before if self.is_resumed else -1
+        self.n_to_skip = self.n_before if settings.skips_seen else 0
+        self.evaluation: Evaluation | None = None
+        if settings.tests_first:
+            name = settings.model.name
+            self.evaluation = Evaluation(
+                self.classifier, block=settings.block, window=settings.window, k=settings.ks, name=name
+            )
+        self.screen: Screen = screen_for(None if self.evaluation is None else self.evaluation.result, settings.as_json)
+        self.parser: LineParser | None = None
+        self.source_format, self.zero_based = self.classifier.source_format_, False
+        self._held: LabelledBatch | None = None
+
+    def run(self) -> int:
+        """Learn until the lines end; the exit code."""
+        self.started = time.perf_counter()
+        with StopSignal() as stop, opened(self.settings.data) as (name, descriptor), self.screen:
+            try:
+                for batch in self._batches(name, lines_of(name, descriptor, stop)):
+                    self._learn(batch)
+                self._refuse_nothing(name, stop)
+                self._finish_windows()
+            except (ValueError, BrokenPipeError):
+                self._save_quietly()
+                raise
+            self._save()
+            self._write_report()
+            facts = self._facts() | {
+                "new_examples": self.n_examples - self.n_before,
+                "skipped_lines": 0 if self.parser is None else self.parser.n_bad_lines,
+                "seconds": round(time.perf_counter() - self.started, 3),
+                "stopped_by": None if stop.received is None else stop.received.name,
+            }
+            self.screen.done(facts)
+        return 0 if stop.received is None else 128 + stop.received
+
+    # --- rows -----------------------------------------------------------------------------------------------------
+
+    def _batches(self, name: str, lines: Iterator[list[bytes]]) -> Iterator[LabelledBatch]:
+        """Rows as the parser finds them, once the first line has told their format."""
+        start: list[bytes] = []
+        for some in lines:
+            start += some
+            if any(line.strip() for line in start):
+                break
+        if not start:
+            return
+        text = b"\n".join(start)
+        check_is_text(text[:4096] or b"\n", name)
+        format = self._find_format(text)
+        self.parser = LineParser(
+            format,
+            name,
+            zero_based=self.zero_based,
+            one_label=self.is_multiclass,
+            on_bad_line=self.screen.bad_line if self.settings.skips_bad_lines else None,
+        )
+        for some in chain([start], lines):
+            for batch in self.parser.parse(some):
+                skipped = min(self.n_to_skip, len(batch))
+                self.n_to_skip -= skipped
+                if skipped < len(batch):
+                    yield batch.part(skipped, len(batch)) if skipped else batch
+
+    def _find_format(self, start: bytes) -> LineFormat:
+        """The format that the command line, the model, the file's name or the first line tells, in this order."""
+        settings, known = self.settings, self.classifier.source_format_
+        format: Any = settings.format
+        if format is None and known is not None:
+            # Rows without a header look like libsvm; only between texts and numbers the first line knows better.
+            looks_like = format_of_text(start)
+            before = known.removesuffix("-zero-based")
+            format = looks_like if "jsonl" in (looks_like, before) else before
+        elif format is None and settings.data is not None:
+            format = BY_SUFFIX.get(Path(settings.data.name.removesuffix(".gz")).suffix.lower())
+        format = format_of_text(start) if format is None else format
+        if format == "npz":
+            raise DataError("an npz file is no stream of lines", settings.data, hint="see ramify convert")
+        self.zero_based = settings.zero_based or known == "libsvm-zero-based"
+        self.source_format = f"{format}-zero-based" if format == "libsvm" and self.zero_based else str(format)
+        if self.is_resumed:
+            check_same_source(self.classifier, self.source_format, settings.model)
+        return format  # type: ignore[no-any-return]
+
+    # --- lessons --------------------------------------------------------------------------------------------------
+
+    def _learn(self, batch: LabelledBatch) -> None:
+        if self._held is not None:
+            X, labels = joined(self._held.X, batch.X), self._held.labels + batch.labels
+            batch = LabelledBatch(X, labels, [*self._held.lines, *batch.lines])
+            self._held = None
+        start = 0
+        while start < len(batch):
+            until_save = self.settings.save_every - self.n_examples % self.settings.save_every
+            stop = min(len(batch), start + until_save, start + _AT_ONCE)
+            piece = batch.part(start, stop)
+            if not hasattr(self.classifier, "label_encoding_") and not any(piece.labels):
+                # A model begins with its first label; rows before it are learned along with that one.
+                self._held = batch.part(start, len(batch))
+                return
+            self._learn_piece(piece)
+            start = stop
+            self.screen.learning(self.n_examples, self.classifier.n_labels_)
+            if self.n_examples % self.settings.save_every == 0:
+                self._save()
+
+    def _learn_piece(self, piece: LabelledBatch) -> None:
+        y = self._labels(piece.labels)
+        if self.evaluation is None:
+            self.classifier.partial_fit(piece.X, y)
+            return
+        for window in self.evaluation.update(piece.X, y):
+            self.screen.window(window)
+
+    def _labels(self, labels: list[tuple[Any, ...]]) -> Any:
+        if self.is_multiclass:
+            return [row[0] for row in labels]
+        if not self.is_resumed or self.classifier.label_encoding_.kind != "indicator":
+            return labels
+        # The model was trained on an array: labels are its columns.
+        sizes = np.fromiter(map(len, labels), np.int64, len(labels))
+        columns = np.fromiter(chain.from_iterable(labels), np.int32, int(sizes.sum()))
+        n_labels = max(self.classifier.n_labels_, int(columns.max()) + 1 if len(columns) else 0)
+        return indicator_of(columns, np.concatenate([[0], np.cumsum(sizes)]), n_labels)
+
+    def _finish_windows(self) -> None:
+        if self.evaluation is None:
+            return
+        done = len(self.evaluation.result.windows)
+        for window in self.evaluation.finish().windows[done:]:
+            self.screen.window(window)
+
+    # --- checkpoints ----------------------------------------------------------------------------------------------
+
+    @property
+    def n_examples(self) -> int:
+        return int(self.classifier.n_examples_) if hasattr(self.classifier, "learner_") else 0
+
+    def _save(self) -> None:
+        """Save what is not saved yet, and say so only when it is on the disk."""
+        if self.n_examples == self.n_saved:
+            return
+        began = time.perf_counter()
+        self.classifier.source_format_ = self.source_format
+        save_without_machine(self.classifier, self.settings.model)
+        self.n_saved = self.n_examples
+        self.screen.saved(self._facts() | {"save_seconds": round(time.perf_counter() - began, 3)})
+
+    def _save_quietly(self) -> None:
+        """Keep what was learned before the work came to a bad end; nobody may be there to read about it."""
+        if self.n_examples:
+            with suppress(BrokenPipeError):
+                self._save()
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "examples": self.n_examples,
+            "labels": self.classifier.n_labels_,
+            "features": self.classifier.n_features_in_,
+            "model": str(self.settings.model),
+            "bytes": output.directory_size(self.settings.model),
+        }
+
+    def _refuse_nothing(self, name: str, stop: StopSignal) -> None:
+        if self._held is not None:
+            message = f"none of the {output.count(len(self._held), 'row')} has a label, so there is nothing to learn"
+            raise DataError(message, name, hint="labels stand before the features, as in: 3,17 5:0.25")
+        if self.n_examples == 0:
+            ended = "" if stop.received is None else f" before {stop.received.name}"
+            raise DataError(f"no rows came{ended}, so there is nothing to learn", name, hint="check what writes them")
+
+    def _write_report(self) -> None:
+        if self.settings.report is not None and self.evaluation is not None:
+            with replaced_when_complete(self.settings.report) as stream:
+                stream.write(self.evaluation.result.to_json().encode() + b"\n")

@@ -1,0 +1,216 @@
+"""Model files: `save` and `load`. Loading runs no code: classes come from a fixed list, values from JSON and arrays."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
+from sklearn.utils.validation import check_is_fitted
+
+import ramify
+from ramify.data.names import NameTable
+from ramify.data.ngrams import WordNgramVectorizer
+from ramify.files.directory import ModelFileError, read_model, write_model
+from ramify.trees.label_tree import LabelTree
+
+# Every class that a model file may name, and where it lives. Nothing else is ever imported for a file.
+MODELS = {
+    "FastXMLClassifier": "ramify.models.fastxml.classifier",
+    "FilterTreeClassifier": "ramify.models.filter_tree.classifier",
+    "LOMTreeClassifier": "ramify.models.lomtree.classifier",
+    "MemoryTreeClassifier": "ramify.models.memory_tree.classifier",
+    "OnlinePLTClassifier": "ramify.models.online_plt.classifier",
+    "PLTClassifier": "ramify.models.plt.classifier",
+    "SpectralTreeClassifier": "ramify.models.spectral.classifier",
+    "ThresholdClassifier": "ramify.models.threshold.classifier",
+    "TreeSoftmaxClassifier": "ramify.models.softmax.classifier",
+}
+
+_MANY = 64
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Save a fitted model to a directory; what was there is replaced as a whole, or, if interrupted, not at all."""
+    check_is_fitted(model)
+    name = type(model).__name__
+    if MODELS.get(name) != type(model).__module__:
+        raise ModelFileError(
+            f"{type(model).__module__}.{name} is not one of the library's own classifiers, "
+            "and only those have model files: use pickle or joblib for classes of your own"
+        )
+    arrays: dict[str, NDArray[Any]] = {}
+    fitted, state = model._fitted_state()
+    content = {
+        "library_version": ramify.__version__,
+        "class": name,
+        "parameters": _pack_parameters(model, "parameters", arrays),
+        "fitted": pack(fitted, "fitted", arrays),
+        "model": pack(state, "model", arrays),
+    }
+    write_model(path, content, arrays)
+
+
+def load(path: str | os.PathLike[str], verify: bool | None = None) -> Any:
+    """Load a model that `save` has written; its arrays are memory-mapped, so processes share them.
+
+    `verify=True` compares every byte with the checksum; by default this is done for models of up to 64 MB.
+
+    >>> import tempfile
+    >>> from ramify import PLTClassifier
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     PLTClassifier(random_state=0).fit(["red apple", "green pear"] * 5, ["apple", "pear"] * 5).save(folder)
+    ...     load(folder).predict(["a green pear"]).tolist()
+    ['pear']
+    """
+    manifest, arrays = read_model(path, verify)
+    name = manifest.get("class")
+    if not isinstance(name, str) or name not in MODELS:
+        raise ModelFileError(
+            f"{path} holds a {str(name)[:60]!r}, which ramify {ramify.__version__} does not have "
+            f"(saved by {str(manifest.get('library_version'))[:20]}): upgrade ramify"
+        )
+    cls = getattr(import_module(MODELS[name]), name)
+    try:
+        fitted, state = (unpack(manifest[part], arrays) for part in ("fitted", "model"))
+        model = cls(**unpack(manifest["parameters"], arrays))
+        model._restore_fitted(fitted, state)
+        if getattr(model, "vectorizer", None) is _FITTED:
+            model.vectorizer = clone(model.vectorizer_)
+    except ModelFileError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ModelFileError(
+            f"{path} does not hold a sound {name} (saved by ramify {str(manifest.get('library_version'))[:20]}, "
+            f"this is {ramify.__version__}): {type(error).__name__}: {error}"
+        ) from error
+    return model
+
+
+class _Fitted:
+    """Stands in a file for a parameter that is the unfitted twin of something fitted."""
+
+
+_FITTED = _Fitted()
+
+
+def _pack_parameters(model: Any, where: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    packed = {}
+    for name, value in model.get_params(deep=False).items():
+        if isinstance(value, TfidfVectorizer | HashingVectorizer | WordNgramVectorizer):
+            packed[name] = {"$fitted": name} if hasattr(model, "vectorizer_") else None
+            continue
+        try:
+            packed[name] = pack(value, f"{where}.{name}", arrays)
+        except ModelFileError:
+            # What the parameter led to says as much: a tree for the function that built it, a seed for its generator.
+            led_to = getattr(model, "seed_" if name == "random_state" else f"{name}_", None)
+            if led_to is None:
+                raise
+            packed[name] = pack(led_to, f"{where}.{name}", arrays)
+    return packed
+
+
+def pack(value: Any, where: str, arrays: dict[str, NDArray[Any]]) -> Any:
+    """A value as JSON; arrays and long lists of strings go to `arrays`, and the JSON says where they are.
+
+    >>> pack({"alpha": float("inf"), "rates": (1, 0.5)}, "parameters", {})
+    {'alpha': {'$float': 'inf'}, 'rates': {'$tuple': [1, 0.5]}}
+    """
+    if value is None or isinstance(value, bool | int | str):
+        return str(value) if isinstance(value, str) else value
+    if isinstance(value, np.bool_ | np.integer):
+        return value.item()
+    if isinstance(value, float | np.floating):
+        return float(value) if math.isfinite(value) else {"$float": str(float(value))}
+    if isinstance(value, list) and len(value) > _MANY and all(type(item) is str for item in value):
+        return {"$list": _pack_names(NameTable.from_names(value), where, arrays)}
+    if isinstance(value, list | tuple):
+        items = [pack(item, f"{where}.{position}", arrays) for position, item in enumerate(value)]
+        return items if isinstance(value, list) else {"$tuple": items}
+    if isinstance(value, Mapping) and all(type(key) is str and not key.startswith("$") for key in value):
+        return {key: pack(item, f"{where}.{key}", arrays) for key, item in value.items()}
+    if isinstance(value, NameTable):
+        return {"$names": _pack_names(value, where, arrays)}
+    if isinstance(value, LabelTree):
+        arrays[f"{where}.parent"], arrays[f"{where}.label"] = value.parent, value.label
+        return {"$tree": where, "n_labels": int(value.n_labels)}
+    if isinstance(value, np.ndarray):
+        return _pack_array(value, where, arrays)
+    if MODELS.get(type(value).__name__) == type(value).__module__:
+        return {"$model": type(value).__name__, "parameters": _pack_parameters(value, where, arrays)}
+    raise ModelFileError(
+        f"{where} is a {type(value).__name__} ({repr(value)[:60]}), which a model file cannot hold: "
+        "give numbers, strings, arrays, a LabelTree, or the name of one of the library's own functions"
+    )
+
+
+def _pack_names(table: NameTable, where: str, arrays: dict[str, NDArray[Any]]) -> str:
+    arrays[f"{where}.text"], arrays[f"{where}.offsets"] = table.text, table.offsets
+    return where
+
+
+def _pack_array(value: NDArray[Any], where: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    if value.dtype.kind == "U" or (value.dtype.kind == "O" and all(isinstance(item, str) for item in value.flat)):
+        if value.ndim != 1:
+            raise ModelFileError(f"{where} is a {value.ndim}-D array of strings; a model file holds 1-D ones")
+        dtype = "O" if value.dtype.kind == "O" else f"<U{value.dtype.itemsize // 4}"
+        return {"$strings": _pack_names(NameTable.from_names(value.tolist()), where, arrays), "dtype": dtype}
+    if value.dtype.kind not in "biuf" or value.dtype.itemsize > 8:
+        raise ModelFileError(
+            f"{where} is an array of {value.dtype}, which a model file cannot hold: use numbers or strings"
+        )
+    arrays[where] = value
+    return {"$array": where}
+
+
+def unpack(value: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
+    """The value that `pack` was given."""
+    if isinstance(value, list):
+        return [unpack(item, arrays) for item in value]
+    if not isinstance(value, dict):
+        return value
+    mark = next((key for key in value if key.startswith("$")), None)
+    if mark is None:
+        return {key: unpack(item, arrays) for key, item in value.items()}
+    content = value[mark]
+    if mark == "$float":
+        return float(content)
+    if mark == "$tuple":
+        return tuple(unpack(item, arrays) for item in content)
+    if mark == "$array":
+        return arrays[content]
+    if mark == "$names":
+        return _unpack_names(content, arrays)
+    if mark == "$list":
+        return _unpack_names(content, arrays).tolist()
+    if mark == "$strings":
+        names = _unpack_names(content, arrays).tolist()
+        array = np.empty(len(names), dtype=_string_dtype(value["dtype"]))
+        array[:] = names
+        return array
+    if mark == "$tree":
+        return LabelTree(arrays[f"{content}.parent"], arrays[f"{content}.label"], value["n_labels"])
+    if mark == "$model":
+        return getattr(import_module(MODELS[content]), content)(**unpack(value["parameters"], arrays))
+    if mark == "$fitted":
+        return _FITTED
+    raise ModelFileError(f"the manifest has the unknown mark {mark!r}: it was saved by a newer library; upgrade ramify")
+
+
+def _string_dtype(said: Any) -> np.dtype[Any]:
+    if said == "O":
+        return np.dtype(object)
+    if not isinstance(said, str) or not said.startswith("<U") or not said[2:].isdigit() or int(said[2:]) > 1_000_000:
+        raise ValueError(f"{said!r} is not a type of strings")
+    return np.dtype(said)
+
+
+def _unpack_names(where: str, arrays: Mapping[str, NDArray[Any]]) -> NameTable:
+    return NameTable(arrays[f"{where}.text"], arrays[f"{where}.offsets"])

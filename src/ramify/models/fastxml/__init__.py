@@ -1,0 +1,1 @@
+"""FastXML and PfastreXML."""

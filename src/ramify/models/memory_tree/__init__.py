@@ -1,0 +1,1 @@
+"""The contextual memory tree."""

@@ -1,0 +1,1 @@
+"""Probabilistic label trees that learn from a stream."""

@@ -1,0 +1,1 @@
+"""Embeddings under a softmax over a label tree."""

@@ -1,0 +1,1 @@
+"""Thresholds tuned for F measures around any classifier."""

@@ -1,0 +1,352 @@
+"""Damaged states and senseless calls of the online core: refused or answered, never a crash (sanitized, too)."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from core.online_plt.test_learner import POLICIES, stream
+from core.plt.test_damaged import damages
+from ramify import OnlinePLTClassifier
+from ramify.data.csr import csr_parts
+from ramify.files import save_load as persist
+from ramify.files.directory import ModelFileError
+from twins.models import random_rows
+from twins.online import SETTINGS, learn, learner
+
+N_LABELS, N_FEATURES = 14, 7
+LONG, INT, FLOAT = np.int64, np.int32, np.float32
+
+
+def first_fit(label, indices, values):
+    return 0, False
+
+
+def make_state(policy, rule, one_of):
+    X, Y = stream(np.random.default_rng(0), 40, N_LABELS, one_of)
+    changes = {"policy": policy, "rule": rule, "one_of": one_of}
+    if policy == "none":
+        core = learner(**changes)
+        core.adopt(*(np.array(a, INT) for a in ([-1] + [0] * 14, [1] + [-1] * 14, [14] + [0] * 14, range(-1, 14))), 14)
+        return changes, learn(core, X, Y).state(1)
+    return changes, learn(learner(**changes), X, Y).state(1)
+
+
+STATES = {
+    f"{policy}, {rule}, {one_of}": make_state(policy, rule, one_of)
+    for policy in [*POLICIES, "none"]
+    for rule in ("adagrad", "fobos")
+    for one_of in (False, True)
+}
+ROWS = random_rows(np.random.default_rng(2), 6, N_FEATURES, density=0.5)
+
+
+def ask_everything(core):
+    """Every question, whatever the arrays held; the answers must make sense."""
+    X = csr_parts(ROWS)
+    own = np.full(N_LABELS, 0.1, FLOAT)
+    for arguments in ((5, 0.0, None, 1), (None, 0.01, None, 2), (None, 0.0, own, 1)):
+        indptr, labels, probabilities, _ = core.search(*X, *arguments)
+        assert indptr[-1] == len(labels) == len(probabilities)
+        assert ((labels >= 0) & (labels < N_LABELS)).all()
+        assert ((probabilities > 0) & (probabilities <= 1)).all()
+        for start, stop in itertools.pairwise(indptr):
+            assert (np.diff(labels[start:stop]) > 0).all()
+    core.named(*X, np.arange(7) * N_LABELS, np.tile(np.arange(N_LABELS, dtype=INT), 6), 1)
+    _, indices, values = csr_parts(ROWS[[0]])
+    core.search_row(indices, values, 5, 0.0)
+    for label in range(N_LABELS):
+        if core.first_without_leaf(np.array([label], INT)) < 0:
+            core.explain(indices, values, label)
+    if core.has_labels:
+        core.tree()
+        core.freeze(2**31 - 3, 0.0, 1)
+    for node in range(3):
+        try:
+            core.probabilities(node, indices, values)
+        except IndexError:
+            assert node > 0
+    assert core.memory > 0
+
+
+def go_on(core, changes):
+    """A model that was taken back learns on, with labels old and new, or says what it has lost."""
+    one_of = changes["one_of"]
+    X, Y = stream(np.random.default_rng(9), 20, N_LABELS + (0 if changes["policy"] == "none" else 6), one_of)
+    try:
+        learn(core, X, Y, n_threads=2)
+    except ValueError as error:
+        if "no leaf" not in str(error) and "cannot be extended" not in str(error):
+            raise
+    core.search(*csr_parts(ROWS), 5, 0.0, None, 2)
+    core.state(1)
+
+
+@settings(max_examples=600, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.sampled_from(sorted(STATES)),
+    st.lists(damages(sorted(STATES["fair, adagrad, False"][1])), min_size=1, max_size=2),
+)
+def test_damaged_states_are_refused_or_answer(which, hurt):
+    changes, state = STATES[which]
+    state = dict(state)
+    for name, damage in hurt:
+        state[name] = damage(state[name])
+    core = learner(**changes)
+    try:
+        core.restore(state, N_LABELS)
+    except ValueError:
+        assert not core.has_labels  # as it was
+        ask_everything(core)
+        if changes["policy"] != "none":
+            go_on(core, changes)
+        return
+    ask_everything(core)
+    go_on(core, changes)
+
+
+@pytest.mark.parametrize("which", sorted(STATES))
+def test_a_state_of_another_policy_or_rule_is_refused_or_learns_on(which):
+    changes, state = STATES[which]
+    for other in sorted(STATES):
+        core = learner(**STATES[other][0])
+        try:
+            core.restore(state, N_LABELS)
+        except ValueError:
+            continue
+        ask_everything(core)
+        go_on(core, STATES[other][0])
+    same = learner(**changes)
+    same.restore(state, N_LABELS)
+    assert {k: v.tobytes() for k, v in same.state(1).items()} == {k: v.tobytes() for k, v in state.items()}
+
+
+@pytest.mark.parametrize("name", sorted(STATES["fair, adagrad, False"][1]))
+def test_a_missing_or_mistyped_array_is_named(name):
+    changes, state = STATES["fair, adagrad, False"]
+    for wrong in (state[name].astype(np.complex64), None, [1, 2, 3], "bytes", state[name][None]):
+        with pytest.raises(ValueError, match=f"array {name} is missing or has a wrong type or shape"):
+            learner(**changes).restore({**state, name: wrong}, N_LABELS)
+    with pytest.raises(ValueError, match=f"array {name} is missing"):
+        learner(**changes).restore({key: array for key, array in state.items() if key != name}, N_LABELS)
+
+
+def changed(name, place, value):
+    changes, state = STATES["fair, adagrad, False"]
+    state = {key: array.copy() for key, array in state.items()}
+    state[name][place] = value
+    core = learner(**changes)
+    core.restore(state, N_LABELS)
+    return core
+
+
+def test_what_is_wrong_with_a_state_is_said():
+    _, state = STATES["fair, adagrad, False"]
+    leaves = np.flatnonzero(state["label"] >= 0)
+    for name, place, value, said in (
+        ("label", leaves[0], N_LABELS, "label"),
+        ("label", leaves[0], 2**31 - 1, "label"),
+        ("label", leaves[0], -2, "label"),
+        ("label", leaves[0], state["label"][leaves[1]], "two leaves"),
+        ("parent", 0, 0, "no root"),
+        ("parent", 1, 1, "circle|no parent"),
+        ("parent", leaves[-1], leaves[0], "no parent"),
+        ("feature", 0, 2**31, "feature"),
+        ("feature", 0, state["feature"][1], "listed twice"),
+        ("weight", 3, np.nan, "finite"),
+        ("sum", 3, -1.0, "finite"),
+        ("sum", 3, np.inf, "finite"),
+        ("block_scale", 0, 0.0, "block_scale"),
+        ("block_node", 0, 10**6, "block_node"),
+        ("block_node", 1, state["block_node"][0], "block_node"),
+        ("column_child", -1, -3, "column_child"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            changed(name, place, value)
+    changes, _ = STATES["fair, adagrad, False"]
+    with pytest.raises(ValueError, match="counts"):
+        learner(**changes).restore({**state, "counts": state["counts"][:3]}, N_LABELS)
+
+
+def test_a_very_deep_tree_is_taken_back_at_once():
+    """Counting leaves path by path would take hours."""
+    n = 200_000
+    parent = np.arange(2 * n + 1, dtype=INT)
+    parent[1::2], parent[2::2] = np.arange(0, 2 * n, 2), np.arange(0, 2 * n, 2)  # a leaf and an inner node at each
+    parent[0] = -1
+    label = np.full(2 * n + 1, -1, INT)
+    label[1::2], label[-1] = np.arange(n), n
+    inner = np.arange(0, 2 * n, 2, dtype=INT)
+    state = {
+        "parent": parent, "label": label, "block_node": inner, "block_columns": np.full(n, 2, LONG),
+        "block_rows": np.zeros(n, LONG), "block_updates": np.zeros(n, LONG), "block_scale": np.ones(n, FLOAT),
+        "column_child": np.arange(1, 2 * n + 1, dtype=INT), "feature": np.zeros(0, np.uint32),
+        "weight": np.zeros(0, FLOAT), "sum": np.zeros(0, FLOAT), "counts": np.zeros(4, np.uint64),
+    }  # fmt: skip
+    core = learner(policy="none", one_of=True)
+    core.restore(state, n + 1)
+    assert core.n_leaves(0) == n + 1
+    assert core.n_leaves(2) == n
+
+
+def test_only_a_fresh_learner_takes_back_a_state():
+    changes, state = STATES["fair, adagrad, False"]
+    core = learner(**changes)
+    core.restore(state, N_LABELS)
+    with pytest.raises(ValueError, match="knows nothing yet"):
+        core.restore(state, N_LABELS)
+    ask_everything(core)
+
+
+# --- senseless calls --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rule": "sgd"}, {"policy": "worst"}, {"learning_rate": 0.0}, {"learning_rate": np.nan}, {"eps": -1.0},
+        {"decay": -1.0}, {"decay": np.nan},
+        {"learning_rate": np.inf}, {"eps": np.nan}, {"l2": -1.0}, {"l2": np.inf}, {"bias": np.nan}, {"alpha": np.nan},
+        {"fair_share": 0.5}, {"fair_share": np.nan}, {"arity": 1}, {"arity": 5, "pre_leaf_arity": 4}, {"arity": -1},
+    ],
+)  # fmt: skip
+def test_senseless_settings_are_refused(changes):
+    with pytest.raises(ValueError):
+        learner(**changes)
+
+
+BAD_ROWS = {
+    "no indptr": ([], [], []),
+    "indptr ends too late": ([0, 2], [0], [1.0]),
+    "indptr falls": ([0, 2, 1, 2], [0, 1], [1.0, 1.0]),
+    "indptr is huge": ([0, 2**62, 1], [0], [1.0]),
+    "a negative feature": ([0, 1], [-1], [1.0]),
+    "the largest feature": ([0, 1], [2**31 - 1], [1.0]),
+    "too few values": ([0, 1], [0], []),
+}
+
+
+@pytest.mark.parametrize("case", BAD_ROWS)
+def test_bad_rows_are_refused_everywhere(case):
+    changes, state = STATES["fair, adagrad, False"]
+    core = learner(**changes)
+    core.restore(state, N_LABELS)
+    before = {name: array.tobytes() for name, array in core.state(1).items()}
+    indptr, indices, values = (np.array(a, t) for a, t in zip(BAD_ROWS[case], (LONG, INT, FLOAT), strict=True))
+    labels = np.zeros(max(1, len(indptr)), LONG), np.zeros(0, INT)
+    good = np.zeros(len(labels[0]), LONG), np.zeros(0, INT), np.zeros(0, FLOAT)
+    calls = [
+        lambda: core.learn(indptr, indices, values, *labels, None, None, 1, None, None),
+        lambda: core.test_then_learn(indptr, indices, values, *labels, 5, 1, None),
+        lambda: core.search(indptr, indices, values, 5, 0.0, None, 1),
+        lambda: core.named(indptr, indices, values, *labels, 1),
+    ]
+    if case not in ("too few values", "the largest feature"):
+        calls.append(lambda: core.learn(*good, indptr, indices, None, None, 1, None, None))
+    if "indptr" not in case and case != "the largest feature":
+        calls += [lambda: core.search_row(indices, values, 5, 0.0), lambda: core.explain(indices, values, 0)]
+        calls.append(lambda: core.probabilities(0, indices, values))
+    for call in calls:
+        with pytest.raises(ValueError):
+            call()
+    assert {name: array.tobytes() for name, array in core.state(1).items()} == before
+
+
+def test_extreme_questions_are_answered():
+    for changes, state in (STATES["fair, adagrad, False"], STATES["cpt, fobos, True"]):
+        core = learner(**changes)
+        core.restore(state, N_LABELS)
+        for top_k in (0, 1, 2**63 - 1, None):
+            for threshold in (-1.0, 0.0, 1.0, 2.0, float("nan"), float("inf")):
+                indptr, labels, _, _ = core.search(*csr_parts(ROWS), top_k, threshold, None, 3)
+                assert (np.diff(indptr) <= (N_LABELS if top_k is None else top_k)).all()
+                assert len(labels) == 0 or threshold <= 1.0
+        with pytest.raises(ValueError, match="top_k"):
+            core.search(*csr_parts(ROWS), -1, 0.0, None, 1)
+        thresholds = np.array([np.nan, -1.0, np.inf], FLOAT)
+        core.search(*csr_parts(ROWS), None, 0.0, thresholds, 1)
+        for node in (-1, 10**6, -(2**31)):
+            for ask in (core.children, core.is_leaf, core.n_leaves):
+                with pytest.raises(IndexError):
+                    ask(node)
+        for label in (-1, N_LABELS, 2**31 - 1, -(2**31)):
+            with pytest.raises(ValueError, match="no leaf"):
+                core.explain(np.zeros(0, INT), np.zeros(0, FLOAT), label)
+        for n_features, prune in ((N_FEATURES - 1, 0.0), (-1, 0.0), (2**31, 0.0), (N_FEATURES, np.nan), (10, -1.0)):
+            with pytest.raises(ValueError):
+                core.freeze(n_features, prune, 1)
+
+
+def test_senseless_learning_is_refused():
+    core = learner()
+    rows, labels = csr_parts(ROWS), (np.arange(7), np.zeros(6, INT))
+    for weight in ([1.0], [1.0] * 5 + [-1.0], [1.0] * 5 + [np.nan], [1.0] * 5 + [np.inf]):
+        with pytest.raises(ValueError, match="sample_weight"):
+            core.learn(*rows, *labels, np.array(weight, FLOAT), None, 1, None, None)
+    for order in ([6], [-1], [2**62]):
+        with pytest.raises(ValueError, match="order"):
+            core.learn(*rows, *labels, None, np.array(order, LONG), 1, None, None)
+    for label in (-1, 2**31 - 1):
+        with pytest.raises(ValueError, match="outside"):
+            core.learn(*rows, labels[0], np.full(6, label, INT), None, None, 1, None, None)
+    assert core.n_examples == 0
+    own = learner(policy="callable")
+    learn(own, ROWS[:1], sparse.csr_array(np.eye(1, 2, dtype=FLOAT)))  # the first label needs no policy
+    with pytest.raises(TypeError):
+        learn(own, ROWS[:1], sparse.csr_array(np.ones((1, 2), dtype=FLOAT)), own=None)
+    with pytest.raises(ValueError, match="cannot take another tree"):
+        own.adopt(*(np.array(a, INT) for a in ([-1], [-1], [0], [0])), 1)
+    learn(own, ROWS[:1], sparse.csr_array(np.ones((1, 2), dtype=FLOAT)), own=lambda *_: (0, True), n_threads=2**31 - 1)
+    assert own.n_examples == 2
+
+
+def test_values_that_are_no_numbers_cannot_lead_astray():
+    for changes, state in STATES.values():
+        core = learner(**changes)
+        core.restore(state, N_LABELS)
+        X = ROWS.copy()
+        X.data[::3] = np.nan
+        X.data[1::3] = np.inf
+        core.search(*csr_parts(X), 3, 0.0, None, 1)
+        if changes["policy"] != "none":  # poisoned, but nothing worse
+            learn(core, X, sparse.csr_array(np.eye(6, N_LABELS + 6, 10, dtype=FLOAT)))
+            _, _, probabilities, _ = core.search(*csr_parts(ROWS), 3, 0.0, None, 1)
+            assert ((probabilities > 0) & (probabilities <= 1)).all()
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("rule", ["adagrad", "fobos"])
+def test_steps_beyond_all_measure_break_nothing(policy, rule):
+    X, Y = stream(np.random.default_rng(0), 60, N_LABELS, False)
+    core = learn(learner(policy=policy, rule=rule, learning_rate=3e38, l2=3e38, normalize=False), X * 1e30, Y)
+    core.search(*csr_parts(X), 3, 0.0, None, 1)
+    core.state(1)
+
+
+@pytest.mark.parametrize("field", ["settings", "feature_columns", "is_over_budget"])
+def test_a_model_file_without_a_field_is_refused(field, tmp_path, monkeypatch):
+    clf = OnlinePLTClassifier().partial_fit(np.eye(3), [["a"], ["b"], ["c"]])
+    metadata, arrays = clf._state()
+    del metadata[field]
+    monkeypatch.setattr(OnlinePLTClassifier, "_state", lambda self: (metadata, arrays))
+    clf.save(tmp_path / "model")
+    with pytest.raises(ModelFileError, match="sound OnlinePLTClassifier"):
+        persist.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"rule": "sgd"}, {**SETTINGS, "arity": 10**20}, {**SETTINGS, "unknown": 1}, {**SETTINGS, "eps": "x"}, 3],
+)
+def test_senseless_settings_in_a_model_file_are_refused(settings, tmp_path, monkeypatch):
+    clf = OnlinePLTClassifier().partial_fit(np.eye(3), [["a"], ["b"], ["c"]])
+    metadata, arrays = clf._state()
+    monkeypatch.setattr(OnlinePLTClassifier, "_state", lambda self: ({**metadata, "settings": settings}, arrays))
+    clf.save(tmp_path / "model")
+    with pytest.raises(ModelFileError, match="sound OnlinePLTClassifier"):
+        persist.load(tmp_path / "model")

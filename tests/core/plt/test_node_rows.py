@@ -1,0 +1,169 @@
+"""Which rows train which node, the root's gate, and the histogram of held-out scores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.special import log_softmax
+
+from ramify import _core
+from ramify.models.plt.calibration import IDENTITY
+from ramify.models.plt.trained_tree import TrainedTree
+from ramify.trees import LabelTree, one_level_tree
+from twins.blocks import thaw
+from twins.hashing import WORD, mix
+from twins.models import block_trainer, random_labels, random_rows, random_tree, solver_settings
+from twins.search import prepared
+from twins.solver import solve
+
+
+def labelled(answer):
+    return {int(label): float(p) for label, p in zip(answer.indices, answer.data, strict=True)}
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 10]))
+def test_rows_without_labels_train_a_gate_over_all_rows(seed, n_labels):
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, n_labels)
+    X, Y = random_rows(rng, 30, 6), random_labels(rng, 30, n_labels, share=0.1, some_for_every_row=False)
+    nodes = thaw(block_trainer(X, Y, tree, seed=seed).train(solver_settings()), 7)
+    has_label = Y.sum(axis=1) > 0
+    assert (tree.n_nodes in nodes) == (not has_label.all())
+    if tree.n_nodes in nodes:
+        children, weights = nodes[tree.n_nodes]
+        x = prepared(X.toarray(), True, 0.5)
+        expected = solve(
+            x, has_label[:, None], loss="squared_hinge", C=1.0, positive_weight=1.0, max_epochs=5, eps=0.0, seed=seed,
+            node=tree.n_nodes,
+        )  # fmt: skip
+        assert children.tolist() == [0]
+        np.testing.assert_allclose(weights, expected, atol=0.51 * np.abs(expected).max() / 127)
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 2**32 - 1))
+def test_labels_without_rows_are_impossible(seed):
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, 15)
+    X, Y = random_rows(rng, 30, 6), random_labels(rng, 30, 15).toarray()
+    missing = rng.choice(15, 6, replace=False)
+    Y[:, missing] = 0
+    blocks = block_trainer(X, sparse.csr_array(Y), tree).train(solver_settings())
+    trained = TrainedTree(tree, blocks, IDENTITY, 6, True, 0.5, False)
+    every = sparse.csr_array(np.ones((30, 15), np.float32))
+    p = trained.named(X, every).reshape(30, 15)
+    seen = Y.any(axis=0)
+    assert (p[:, ~seen] == 0).all()
+    assert (p[:, seen] > 0).all()
+    assert not np.isin(trained.search(X, top_k=None, threshold=0.0).indices, np.flatnonzero(~seen)).any()
+
+
+@pytest.mark.parametrize(
+    "tree", [LabelTree([-1], [0]), LabelTree([-1, 0], [-1, 0]), LabelTree.from_nested([0, [1, 2]])]
+)
+def test_without_any_label_every_label_is_impossible(tree):
+    X = random_rows(np.random.default_rng(0), 12, 4)
+    blocks = block_trainer(X, sparse.csr_array((12, tree.n_labels), dtype=np.float32), tree).train(solver_settings())
+    trained = TrainedTree(tree, blocks, IDENTITY, 4, True, 0.5, False)
+    assert trained.search(X, top_k=None, threshold=0.0).nnz == 0
+    assert trained.core.explain(np.zeros(0, np.int32), np.zeros(0, np.float32), 0)[0][:2] == (0, 0.0)
+
+
+def test_a_label_that_every_row_has_is_certain():
+    X = random_rows(np.random.default_rng(0), 12, 4)
+    for tree in (LabelTree([-1], [0]), LabelTree([-1, 0, 1], [-1, -1, 0])):
+        blocks = block_trainer(X, sparse.csr_array(np.ones((12, 1), np.float32)), tree).train(solver_settings())
+        trained = TrainedTree(tree, blocks, IDENTITY, 4, True, 0.5, False)
+        assert labelled(trained.search(X[:1], top_k=1, threshold=0.0)) == {0: 1.0}
+
+
+def test_labels_given_twice_or_unsorted_count_once():
+    rng = np.random.default_rng(2)
+    X, tree = random_rows(rng, 3, 4), random_tree(rng, 4)
+    tidy = block_trainer(X, sparse.csr_array(np.array([[1, 0, 1, 0], [0, 1, 0, 1], [0, 0, 0, 1]], np.float32)), tree)
+    messy = _core.BlockTrainer(
+        X.indptr.astype(np.int64), X.indices, X.data,
+        np.array([0, 3, 6, 8]), np.array([2, 0, 2, 3, 1, 1, 3, 3], np.int32),
+        tree.parent, tree.first_child, tree.n_children, tree.label, 4, None, _core.FeatureSettings(4, True, 0.5), 0, 1,
+    )  # fmt: skip
+    one, other = tidy.train(solver_settings()), messy.train(solver_settings())
+    assert all(np.array_equal(one[name], other[name]) for name in one)
+
+
+def held_out_rows(seed, node, rows):
+    """A fifth of a node's rows, drawn anew for each node."""
+    drawn = [mix((seed + 1000003 * node + mix(int(row))) % WORD) for row in rows]
+    return np.array([number % 5 == 0 for number in drawn])
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_held_out_scores_are_those_of_a_model_without_the_rows(loss, is_weighted):
+    rng = np.random.default_rng(4)
+    n, n_labels, seed = 300, 40, 11
+    X, Y = random_rows(rng, n, 12), random_labels(rng, n, n_labels, share=0.05)
+    weight = rng.uniform(0.5, 2, n).astype(np.float32) if is_weighted else None
+    tree = one_level_tree(None, Y)
+    solver = solver_settings(loss=loss)
+    trainer = block_trainer(X, Y, tree, seed=seed, sample_weight=weight)
+    [(positive, negative, softmax_loss)], _ = trainer.held_out([solver], 1.0, 10**6, one_of=True)
+    assert positive.shape == negative.shape == (2, 512)
+    assert positive[0].sum() == negative[0].sum() == 0  # every row has a label: there is no gate
+
+    out = held_out_rows(seed, 0, range(n))
+    assert 0.1 < out.mean() < 0.3
+    kept = block_trainer(X[~out], Y[~out], tree, seed=seed, sample_weight=None if weight is None else weight[~out])
+    children, weights = thaw(kept.train(solver), 13)[0]
+    scores = prepared(X.toarray(), True, 0.5)[out] @ weights
+    truth = Y.toarray()[np.ix_(out, children)] > 0
+    mass = np.broadcast_to((np.ones(n) if weight is None else weight)[out][:, None], truth.shape)
+    centres = _core.HISTOGRAM_LOW + _core.HISTOGRAM_WIDTH * (np.arange(512) + 0.5)
+    for counts, of_kind in ((positive[1], truth), (negative[1], ~truth)):
+        assert np.isclose(counts.sum(), mass[of_kind].sum(), rtol=1e-5)
+        expected, _ = np.histogram(
+            np.clip(scores[of_kind], -7.99, 7.99), bins=512, range=(-8, 8), weights=mass[of_kind]
+        )
+        # Bytes move a score by less than a bin or two: compare the two distributions.
+        assert np.abs(np.cumsum(counts) - np.cumsum(expected)).mean() < 0.02 * counts.sum()
+        assert np.isclose(centres @ counts, centres @ expected, atol=0.02 * counts.sum())
+    is_single = (Y.toarray()[out].sum(axis=1) == 1) & truth.any(axis=1)
+    for slope, loss_ in zip(_core.SOFTMAX_SLOPES, softmax_loss[1], strict=True):
+        log_likelihood = log_softmax(slope * scores, axis=1)[is_single][truth[is_single]]
+        assert np.isclose(loss_, -log_likelihood @ mass[is_single, 0], rtol=0.02)
+
+
+def test_scores_beyond_the_histogram_fall_into_its_outer_bins():
+    X = sparse.csr_array(np.where(np.arange(400) % 2, 1e9, -1e9).astype(np.float32)[:, None])
+    Y = sparse.csr_array(np.stack([np.arange(400) % 2, 1 - np.arange(400) % 2], axis=1).astype(np.float32))
+    trainer = block_trainer(X, Y, one_level_tree(None, Y), normalize=False, bias=0.0)
+    solver = solver_settings(C=1e-3)
+    assert (np.abs(thaw(trainer.train(solver), 1)[0][1]) > 0).all()
+    [(positive, negative, _)], _ = trainer.held_out([solver], 1.0, 10**6)
+    assert positive[1].sum() == negative[1].sum() > 0
+    centre = _core.HISTOGRAM_LOW + _core.HISTOGRAM_WIDTH * (np.arange(512) + 0.5)
+    assert positive[1] @ centre > 0 > negative[1] @ centre
+
+
+def held_out_mass(trainer, share, max_rows):
+    """Of each level, how many scores of held-out rows were counted."""
+    [(positive, negative, _)], _ = trainer.held_out([solver_settings()], share, max_rows)
+    return (positive + negative).sum(axis=1)
+
+
+@pytest.mark.parametrize(("share", "max_rows"), [(1.0, 60), (0.2, 10**6), (0.0, 10**6), (1.0, 0)])
+def test_a_sample_is_held_out_and_no_more(share, max_rows):
+    rng = np.random.default_rng(5)
+    X, Y = random_rows(rng, 500, 10), random_labels(rng, 500, 60, share=0.05)
+    tree = LabelTree.from_nested([[list(range(10 * a, 10 * a + 10))] for a in range(6)])
+    trainer = block_trainer(X, Y, tree)
+    whole = held_out_mass(trainer, 1.0, 10**6)
+    part = held_out_mass(trainer, share, max_rows)
+    assert (part <= whole).all()
+    if share == 0.0 or max_rows == 0:
+        assert part.sum() == 0
+    else:
+        assert 0 < part.sum() < 0.6 * whole.sum()

@@ -1,0 +1,146 @@
+"""The examples of README.md and docs/ run as they stand, and the examples folder too.
+
+A document is run from top to bottom in an empty folder: Python blocks (```pycon) as doctests that share their
+variables, shell blocks (```console) command by command, if the command is one of ours or only shows a file. Documents
+show true answers: words and counts must be the same again, decimals close, and times and sizes may be any.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+RUN = ("ramify", "cat", "head", "ls")
+
+TIME_OR_SIZE = re.compile(r"\b\d+(\.\d+)? (s|ms|bytes|kB|MB|GB)\b")
+DECIMAL = re.compile(r"\d+\.\d+")
+
+
+class CloseEnough(doctest.OutputChecker):
+    """Decimals may differ a little: vector units round differently, and training is still being improved."""
+
+    def check_output(self, want, got, optionflags):
+        want, got = (TIME_OR_SIZE.sub(r"# \2", text) for text in (want, got))
+        if super().check_output(want, got, optionflags):
+            return True
+        wanted, found = ([float(number) for number in DECIMAL.findall(text)] for text in (want, got))
+        without = (DECIMAL.sub("#", text) for text in (want, got))
+        if not super().check_output(*without, optionflags) or len(wanted) != len(found):
+            return False
+        return all(abs(w - f) <= max(0.15, 0.2 * abs(w)) for w, f in zip(wanted, found, strict=True))
+
+
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(document):
+    """(language, first line number, content) of the fenced blocks."""
+    text = document.read_text(encoding="utf-8")
+    return [(found[1], text.count("\n", 0, found.start()) + 2, found[2]) for found in BLOCK.finditer(text)]
+
+
+def shell_commands(content):
+    """(command, expected output) of a console block."""
+    for part in re.split(r"^\$ ", content, flags=re.MULTILINE)[1:]:
+        command, _, expected = part.partition("\n")
+        yield command, expected
+
+
+def check_shell(content, folder, place):
+    environment = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "COLUMNS": "100",
+        "PYTHONUTF8": "1",
+    }
+    for command, expected in shell_commands(content):
+        if not command.startswith(tuple(f"{name} " for name in RUN)):
+            continue
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8"
+        )
+        got = done.stdout + done.stderr
+        # Blank lines at the end of an answer cannot be seen in a document.
+        assert CloseEnough().check_output(expected.strip() + "\n", got.strip() + "\n", OPTIONS), (
+            f"{place}: $ {command}\nexpected:\n{expected}\ngot:\n{got}"
+        )
+
+
+def check_python(content, variables, place):
+    name, line = place
+    test = doctest.DocTestParser().get_doctest(content, variables, name, name, line - 1)
+    test.globs = variables  # get_doctest copies; later blocks need what this one made
+    report: list[str] = []
+    failed, _ = doctest.DocTestRunner(checker=CloseEnough(), optionflags=OPTIONS).run(
+        test, out=report.append, clear_globs=False
+    )
+    assert failed == 0, "".join(report)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+def test_the_examples_of_the_document_run(document, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    variables: dict[str, object] = {"__name__": "document"}
+    for language, line, content in blocks(document):
+        place = (document.name, line)
+        if language == "pycon":
+            check_python(content, variables, place)
+        elif language == "console":
+            check_shell(content, tmp_path, place)
+        else:
+            assert language in ("text", "json", "python", "cpp"), f"{place}: unknown kind of block {language}"
+            if language == "python":
+                compile(content, document.name, "exec")
+
+
+def test_the_comparison_tells_words_and_counts_and_large_differences_apart():
+    def same(want, got):
+        return CloseEnough().check_output(want, got, OPTIONS)
+
+    assert same("Trained 40 rows in 0.05 s, 96.1%\n", "Trained 40 rows in 13 s, 95.2%\n")
+    assert not same("Trained 40 rows\n", "Trained 41 rows\n")
+    assert not same("('power', 0.96)\n", "('power', 0.71)\n")
+    assert not same("('power', 0.96)\n", "('display', 0.96)\n")
+
+
+def test_documents_have_examples_of_both_kinds():
+    languages = [language for document in DOCUMENTS for language, _, _ in blocks(document)]
+    assert languages.count("pycon") >= 5
+    assert languages.count("console") >= 5
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+def test_links_lead_somewhere(document):
+    text = document.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
+        if "://" not in target:
+            assert (document.parent / target).exists(), f"{document.name} points to {target}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+def test_files_that_are_named_exist(document):
+    text = document.read_text(encoding="utf-8")
+    for path in re.findall(r"`((?:src/ramify|core|tests|benchmarks|docs|examples)/[\w./]+)`", text):
+        assert (ROOT / path).exists(), f"{document.name} names {path}"
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_the_example_runs(example, tmp_path):
+    done = subprocess.run([sys.executable, example], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+def test_every_command_is_documented():
+    said = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    for command in ("train", "predict", "evaluate", "explain", "tree", "convert", "plot", "demo"):
+        assert f"ramify {command}" in said, command
