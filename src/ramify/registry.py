@@ -1,44 +1,91 @@
-"""Classifiers by name: every model, and the baselines of the papers that are settings of one."""
+"""Every classifier of the library, and presets: the papers' baselines that are settings of one.
+
+Only names live here, so that a program pays for importing a class when it uses it. Nothing that is not listed here is
+ever imported for a model file.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
-from ramify.common.validation import check_choice
-from ramify.files.save_load import MODELS
 
-# Class, and what the name settles. A random tree answers by greedy descent, which is what makes it logarithmic; trees
-# of the lomtree paper's comparison have two children a node and one class a leaf.
+class Entry(NamedTuple):
+    """Where a classifier and its model live, and its short name (None: it has no preset)."""
+
+    folder: str
+    model: str
+    short_name: str | None
+
+
+CLASSIFIERS = {
+    "PLTClassifier": Entry("ramify.models.plt", "PLTModel", "plt"),
+    "OnlinePLTClassifier": Entry("ramify.models.online_plt", "OnlinePLTModel", "online-plt"),
+    "TreeSoftmaxClassifier": Entry("ramify.models.softmax", "SoftmaxModel", "tree-softmax"),
+    "FastXMLClassifier": Entry("ramify.models.fastxml", "FastXMLModel", "fastxml"),
+    "SpectralTreeClassifier": Entry("ramify.models.spectral", "SpectralModel", "spectral"),
+    "LOMTreeClassifier": Entry("ramify.models.lomtree", "LOMTreeModel", "lomtree"),
+    "FilterTreeClassifier": Entry("ramify.models.filter_tree", "FilterTreeModel", "filter-tree"),
+    "MemoryTreeClassifier": Entry("ramify.models.memory_tree", "MemoryTreeModel", "memory-tree"),
+    "ThresholdClassifier": Entry("ramify.models.threshold", "ThresholdModel", None),
+}
+
+# Objects that are parameters of classifiers, and the modules they live in.
+COMPONENTS = {
+    "PLTSolver": "ramify.models.plt.solver",
+    "CandidateScorer": "ramify.models.spectral.candidate_scorer",
+    "AdaGrad": "ramify.optimizers",
+    "FOBOS": "ramify.optimizers",
+    "SGD": "ramify.optimizers",
+}
+
+# A random tree answers by greedy descent, which makes it logarithmic; the trees that LOMtree's paper compares with have
+# two children per node and one class per leaf.
 PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
-    "plt": ("PLTClassifier", {}),
-    "online-plt": ("OnlinePLTClassifier", {}),
-    "lomtree": ("LOMTreeClassifier", {}),
-    "filter-tree": ("FilterTreeClassifier", {}),
+    **{entry.short_name: (name, {}) for name, entry in CLASSIFIERS.items() if entry.short_name is not None},
     "random-tree": ("PLTClassifier", {"tree": "random", "arity": 2, "max_leaf": 1, "beam": 1}),
     "oaa": ("PLTClassifier", {"tree": "one_level"}),
-    "online-random-tree": ("OnlinePLTClassifier", {"tree": "random", "policy": None, "b": 2, "b_max": 2}),
+    "online-random-tree": ("OnlinePLTClassifier", {"tree": "random", "policy": None, "arity": 2, "max_leaf": 2}),
     "online-oaa": ("OnlinePLTClassifier", {"tree": "one_level"}),
-    "memory-tree": ("MemoryTreeClassifier", {}),
-    "tree-softmax": ("TreeSoftmaxClassifier", {}),
-    "fastxml": ("FastXMLClassifier", {}),
-    "spectral": ("SpectralTreeClassifier", {}),
 }
 
 
-def preset_class(name: str) -> Callable[..., Any]:
-    """The class behind a name."""
-    check_choice("the classifier", name, sorted(PRESETS))
-    class_name = PRESETS[name][0]
-    found: Callable[..., Any] = getattr(import_module(MODELS[class_name]), class_name)
+def module_of(name: str) -> str:
+    """The module that a class of the library lives in; KeyError if there is no such class."""
+    return COMPONENTS[name] if name in COMPONENTS else f"{CLASSIFIERS[name].folder}.classifier"
+
+
+def has_class(cls: type) -> bool:
+    """Whether a class is one of the library's own classifiers or components."""
+    name = cls.__name__
+    return (name in CLASSIFIERS or name in COMPONENTS) and module_of(name) == cls.__module__
+
+
+def load_class(name: str) -> Callable[..., Any]:
+    """A classifier or component by its class name."""
+    found: Callable[..., Any] = getattr(import_module(module_of(name)), name)
     return found
 
 
-def make_classifier(name: str, **settings: Any) -> Any:
-    """A classifier by name; settings are added to what the name stands for, or replace it.
+def load_model_class(name: str) -> Any:
+    """The model class of a classifier, without importing the classifier."""
+    entry = CLASSIFIERS[name]
+    return getattr(import_module(f"{entry.folder}.model"), entry.model)
 
-    "random-tree" is the lomtree paper's Rtree, "oaa" one-against-all. Paper: lomtree, section 4.
+
+def preset_class(name: str) -> Callable[..., Any]:
+    """The class behind a preset."""
+    if name not in PRESETS:
+        raise ValueError(f"the classifier must be one of {', '.join(sorted(PRESETS))}, got {name!r}")
+    return load_class(PRESETS[name][0])
+
+
+def make_classifier(name: str, **settings: Any) -> Any:
+    """A classifier by short name; settings are added to those of the preset, or replace them.
+
+    "random-tree" is the baseline Rtree of Choromanska and Langford, "Logarithmic Time Online Multiclass prediction",
+    section 4; "oaa" is one-against-all.
 
     >>> make_classifier("random-tree", random_state=0).beam
     1

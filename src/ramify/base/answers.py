@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify.data.csr import csr_rows
+from ramify.trees.label_tree import LabelTree
 
 Threshold: TypeAlias = float | NDArray[np.float32]
 
 
 def keep_best(answer: sparse.csr_array, top_k: int | None, threshold: Threshold) -> sparse.csr_array:
-    """Of each row the k largest entries (the smaller column first among equals) that reach the threshold."""
+    """The k largest entries of each row (the smaller column first among equals) that reach the threshold."""
     row_of = np.repeat(np.arange(answer.shape[0]), np.diff(answer.indptr))
     needed = threshold[answer.indices] if isinstance(threshold, np.ndarray) else np.float32(threshold)
     kept = answer.data >= needed
@@ -25,6 +26,17 @@ def keep_best(answer: sparse.csr_array, top_k: int | None, threshold: Threshold)
         kept &= rank < top_k
     indptr = np.concatenate([[0], np.cumsum(np.bincount(row_of[kept], minlength=answer.shape[0]))])
     return csr_rows(answer.data[kept], answer.indices[kept], indptr, answer.shape)
+
+
+def node_thresholds(tree: LabelTree, threshold: Threshold) -> tuple[float, NDArray[np.float32] | None]:
+    """A threshold as tree searches take it: one number, or for each node the least threshold of the labels below it.
+
+    >>> node_thresholds(LabelTree.from_nested([[0, 1], 2]), 0.5)
+    (0.5, None)
+    """
+    if isinstance(threshold, np.ndarray):
+        return 0.0, np.ascontiguousarray(tree.subtree_minimum(threshold), dtype=np.float32)
+    return threshold, None
 
 
 def best_columns(answer: sparse.csr_array) -> NDArray[np.integer]:
@@ -39,7 +51,7 @@ def one_row(indices: NDArray[np.int32], values: NDArray[np.float32], n_features:
 
 
 def same_columns(values: NDArray[np.float32], columns: NDArray[np.integer], n_columns: int) -> sparse.csr_array:
-    """The answer to a question for named labels: every row holds these columns, in their order, and no others.
+    """An answer for named labels: every row holds exactly these columns, in their order.
 
     >>> same_columns(np.ones((2, 1), np.float32), np.array([2]), 3).toarray()
     array([[0., 0., 1.],

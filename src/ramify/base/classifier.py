@@ -2,113 +2,113 @@
 
 from __future__ import annotations
 
-import itertools
+import os
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _check_sample_weight
 
-from ramify.base.answers import Threshold, best_columns, keep_best, no_entries, one_row
-from ramify.base.fitted_state import FittedState
-from ramify.base.input_checks import InputChecks, Query, TrainingData
-from ramify.base.inputs import as_one_row, plain_row, row_from_dict
-from ramify.base.naming import feature_name_table, label_name_table
+from ramify.base.fitted import FittedModel
+from ramify.base.model import NO_OPTIONS, Model
+from ramify.base.schema import Schema
+from ramify.base.training import TrainingData, draw_seed, weighted_rows
 from ramify.common.progress import shown
-from ramify.common.validation import check_integer, check_number
-from ramify.data.csr import csr_rows
+from ramify.common.validation import check_jobs, number_of_threads
 from ramify.decide.decisions import check_thresholds
-
-if TYPE_CHECKING:
-    from ramify.explain.candidates import CandidateExplanation
-    from ramify.explain.label_path import Explanation
-    from ramify.explain.neighbours import MemoryExplanation
-    from ramify.explain.row_path import RouteExplanation
-
-__all__ = ["MORE_LIKELY_THAN_NOT", "WORTH_SHOWING", "ExtremeClassifier", "Query", "TrainingData"]
-
-# What a multi-label answer holds when nothing is asked for, and from where `predict` says yes.
-WORTH_SHOWING = 0.01
-MORE_LIKELY_THAN_NOT = 0.5
-
-_ONE_ROW_TYPES = (sparse.csr_array, sparse.csr_matrix)
+from ramify.explain.score import ExplainedLabel
+from ramify.files import save_load
 
 
-class ExtremeClassifier(InputChecks, FittedState, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """Base of all classifiers: `fit` and the `predict` family, over three methods that a model supplies.
+class ExtremeClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """Base of all classifiers: scikit-learn's interface around a `Schema` and a `Model`.
 
-    A model supplies `_fit(data)`, `_sparse_probabilities(X, query)` and, to be saved, `_state()` with
-    `_restore(metadata, arrays)`. It may supply `_predict_row` (one row, without the cost of a matrix),
-    `_dense_probabilities` and `_check_parameters`. Design: section 1, the contract.
+    A method supplies `_train(data)`, which returns its trained `Model`, and may supply `_check_parameters`,
+    `_search_options` and `_default_vectorizer`. Fitted classifiers have `schema_` and `model_`.
     """
 
-    # --- what a model supplies ------------------------------------------------------------------------------------
+    #: What reads X and Y.
+    _schema_class: type[Schema] = Schema
+
+    # --- what a method supplies -----------------------------------------------------------------------------------
 
     @abstractmethod
-    def _fit(self, data: TrainingData) -> None:
-        """Learn from checked data; set new attributes rather than writing into old ones, so that failure undoes all."""
+    def _train(self, data: TrainingData) -> Model:
+        """Learn a model from checked data; changes nothing of the classifier."""
 
-    @abstractmethod
-    def _sparse_probabilities(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
-        """Answer: float32, (n, n_labels_), sorted indices. With `query.labels`: just those columns, all of them."""
+    def _check_parameters(self) -> None:
+        """Reject bad parameters; called first in `fit`."""
 
-    # Optional: _predict_row(indices, values, top_k, threshold) -> (columns, probabilities), best first.
-    # Gets int32 and float32 arrays, sorted and finite; top_k may be None; the threshold is one number.
-    _predict_row: Any = None
+    def _search_options(self) -> Mapping[str, Any]:
+        """Parameters that queries use and that may change after training, such as a beam."""
+        return NO_OPTIONS
 
-    # Optional: _explain_row(indices, values, column) -> [(LabelTree, [(node, probability, features, contributions)])].
-    _explain_row: Any = None
+    def _default_vectorizer(self) -> Any:
+        """The vectorizer for texts where `vectorizer` is None."""
+        from ramify.data.text import default_vectorizer
 
-    # Optional, instead, for trees over rows: _explain_routes(indices, values, column) -> [[RawStep]], a list a tree.
-    _explain_routes: Any = None
-
-    # Optional, instead, for a filter with a classifier behind it: see `ramify.explain.candidates`.
-    _explain_candidates: Any = None
-
-    # Optional, instead, for stored examples: see `ramify.explain.neighbours`.
-    _explain_memories: Any = None
-
-    def _dense_probabilities(self, X: sparse.csr_array) -> NDArray[np.float32]:
-        """All probabilities of a multi-class model; rows sum to one."""
-        return self._sparse_probabilities(X, Query()).toarray()
-
-    def _decision_threshold(self) -> Threshold:
-        """From which probability on `predict` gives a label: tuned thresholds, a half without, and for later labels."""
-        tuned = self.__dict__.get("thresholds_")
-        if tuned is None:
-            return MORE_LIKELY_THAN_NOT
-        later = np.full(self.n_labels_ - len(tuned), MORE_LIKELY_THAN_NOT, dtype=np.float32)
-        return np.concatenate([tuned, later])
+        return default_vectorizer()
 
     # --- training -------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
-        """Train on rows X with labels y (written small, as scikit-learn's tools give it by name).
+        """Train on rows X with labels y; a failed fit leaves the classifier as it was.
 
         X: numpy array, any scipy sparse array, DataFrame, or texts (a list, Series or 1-D array of strings).
         y: a 0/1 array (sparse or not), a list of label collections, or a 1-D array of classes.
         """
-        with shown(getattr(self, "verbose", False) is True), self._unchanged_on_failure():
-            self._fit(self._check_training_data(X, y, sample_weight))
+        with shown(getattr(self, "verbose", False) is True):
+            self._set_fitted(self._fitted_on(X, y, sample_weight))
         return self
 
-    @contextmanager
-    def _unchanged_on_failure(self) -> Iterator[None]:
-        before = dict(self.__dict__)
+    def _fitted_on(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, classes: ArrayLike | None = None
+    ) -> FittedModel:
+        data = self._read_training_data(X, y, sample_weight, classes)
+        return FittedModel(data.schema, self._train(data), seed=data.seed)
+
+    def _set_fitted(self, fitted: FittedModel) -> None:
+        fitted.lock = self._lock()
+        self.fitted_ = fitted
+
+    def _lock(self) -> Any:
+        """One lock per classifier: whoever learns or saves holds it."""
+        return self.__dict__.setdefault("_own_lock", threading.RLock())
+
+    def _read_training_data(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, classes: ArrayLike | None = None
+    ) -> TrainingData:
+        self._check_parameters()
+        check_jobs(getattr(self, "n_jobs", None))
+        schema = self._schema_class(type(self).__name__)
+        if y is None:
+            schema.read_training_labels(y, 0)
+        rows = schema.read_training_rows(X, self._new_vectorizer)
+        indicator = schema.read_training_labels(y, rows.shape[0], classes)
+        if schema.n_labels == 0:
+            raise ValueError("Y has no labels: at least one row must have one")
+        rows, indicator, weight = weighted_rows(rows, indicator, sample_weight)
+        return TrainingData(rows, indicator, weight, self._draw_seed(), self._n_threads(), schema)
+
+    def _new_vectorizer(self) -> Any:
+        given = getattr(self, "vectorizer", None)
         try:
-            for name in before:
-                if name.endswith("_") and not name.startswith("_"):
-                    del self.__dict__[name]  # nothing of an earlier fit may shine through
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+            return self._default_vectorizer() if given is None else clone(given)
+        except TypeError as error:
+            raise ValueError(
+                f"vectorizer must be None, a TfidfVectorizer(), a HashingVectorizer() or alike, got {given!r}"
+            ) from error
+
+    def _draw_seed(self) -> int:
+        return draw_seed(getattr(self, "random_state", None))
+
+    def _n_threads(self) -> int:
+        return number_of_threads(getattr(self, "n_jobs", None))
 
     # --- prediction -----------------------------------------------------------------------------------------------
 
@@ -121,63 +121,47 @@ class ExtremeClassifier(InputChecks, FittedState, ClassifierMixin, BaseEstimator
     ) -> Any:
         """Probabilities of the labels that matter, as a csr_array of shape (n, n_labels_).
 
-        `top_k` and `threshold` (one number, or one a label) together: at most k labels, each at least the threshold.
+        `top_k` and `threshold` (one number, or one per label) together: at most k labels, each at least the threshold.
         `labels`: exactly these labels. With none of them, a multi-label answer holds what is at least 0.01, and a
         multi-class answer is scikit-learn's dense array, rows summing to one.
         """
-        rows = self._check_rows(X)
-        if top_k is None and threshold is None and labels is None:
-            if self.is_multiclass_:
-                return self._dense_probabilities(rows) if rows.shape[0] else self._no_rows().toarray()
-            threshold = WORTH_SHOWING
-        return self._answer(rows, self._check_query(top_k, threshold, labels))
+        return self._answering().predict_proba(X, top_k, threshold, labels)
 
     def predict(self, X: Any) -> Any:
         """The most probable class of each row, or for multi-label a csr_array of 0 and 1: the labels with p >= 0.5.
 
         A model with tuned thresholds (`thresholds_`) uses those.
         """
-        rows = self._check_rows(X)
-        if self.is_multiclass_:
-            return self.classes_[best_columns(self._answer(rows, Query(top_k=1)))]
-        answer = self._answer(rows, Query(threshold=self._decision_threshold()))
-        return csr_rows(np.ones(answer.nnz, dtype=np.int64), answer.indices, answer.indptr, answer.shape)
+        return self._answering().predict(X)
 
     def predict_labels(
         self, X: Any, top_k: int | None = 5, threshold: float | ArrayLike | None = None
     ) -> list[list[tuple[Any, float]]]:
         """Per row, (label, probability) pairs, best first."""
-        if self._predict_row is not None and type(X) in _ONE_ROW_TYPES and X.shape[0] == 1:
-            row = plain_row(X, self.n_features_in_) if self._takes_plain_rows() else None
-            if row is not None and (threshold is None or isinstance(threshold, float)):
-                return [self._label_row(*row, top_k, threshold)]
-        rows = self._check_rows(X)
-        return self._labelled(self._answer(rows, self._check_query(top_k, threshold, None)))
+        return self._answering().predict_labels(X, top_k, threshold)
 
     def predict_one(self, x: Any, top_k: int | None = 5, threshold: float | None = None) -> list[tuple[Any, float]]:
         """(label, probability) pairs of one row, best first; x is a dict feature -> value, a one-row array or a text.
 
         Features of a dict are column numbers, or names where the model knows them; unknown ones are left out.
         """
-        if isinstance(x, Mapping):
-            self._check_fitted()
-            indices, values = row_from_dict(x, self._feature_index(), self.n_features_in_)
-            if self._predict_row is not None:
-                return self._label_row(indices, values, top_k, threshold)
-            x = one_row(indices, values, self.n_features_in_)
-            if hasattr(self, "feature_names_in_"):  # looked up just now: no warning that they are missing
-                return self._labelled(self._answer(x, self._check_query(top_k, threshold, None)))[0]
-        answer = self.predict_labels(as_one_row(x), top_k, threshold)
-        if len(answer) != 1:
-            raise ValueError(f"predict_one takes one row, got {len(answer)}; use predict_labels for several")
-        return answer[0]
+        return self._fitted().view(1, self._search_options()).predict_one(x, top_k, threshold)
+
+    def explain(self, x: Any, label: Any = None, *, top: int = 5) -> ExplainedLabel:
+        """Why a label (the most probable one, if none is given) has its probability for the row x."""
+        return self._answering().explain(x, label, top=top)
+
+    def n_inner_products(self, X: Any, top_k: int | None = None, threshold: float | ArrayLike | None = None) -> int:
+        """Inner products that `predict_proba` computes for these rows, where the method counts them."""
+        fitted = self._answering()
+        return fitted.model.n_inner_products(fitted.schema.rows(X), fitted.query(top_k, threshold))
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy: the share of rows whose class, or whose whole set of labels, is predicted exactly."""
-        predicted = self.predict(X)
+        predicted, labels = self.predict(X), self.schema_.labels
         if self.is_multiclass_:
-            predicted = self.label_encoding_.encode(predicted)[0]
-        truth, has_unknown = self.label_encoding_.encode(y)
+            predicted = labels.encode(predicted)[0]
+        truth, has_unknown = labels.encode(y)
         if truth.shape[0] != predicted.shape[0]:
             raise ValueError(f"X has {predicted.shape[0]} rows, but Y has {truth.shape[0]}")
         if truth.shape[0] == 0:
@@ -190,88 +174,123 @@ class ExtremeClassifier(InputChecks, FittedState, ClassifierMixin, BaseEstimator
                 raise ValueError("sample_weight is zero for every row: at least one weight must be above zero")
         return float(np.average(~(differs | has_unknown), weights=weights))
 
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The label of each column: for a 0/1 array the column numbers."""
-        encoding = self.__dict__.get("label_encoding_")
-        if encoding is None:
-            raise AttributeError(f"this {type(self).__name__} is not fitted, so it has no classes_")
-        return encoding.classes  # type: ignore[no-any-return]
+    def _fitted(self) -> FittedModel:
+        fitted: FittedModel | None = self.__dict__.get("fitted_")
+        if fitted is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet: call 'fit' first, or load a model"
+            )
+        return fitted
 
-    # --- for people -----------------------------------------------------------------------------------------------
+    def _answering(self) -> FittedModel:
+        """The fitted model with the present number of threads and search options."""
+        return self._fitted().view(self._n_threads(), self._search_options())
+
+    # --- names, decisions, files ----------------------------------------------------------------------------------
 
     def set_names(
         self, *, labels: Mapping[Any, str] | Sequence[str] | None = None, features: Sequence[str] | None = None
     ) -> Any:
-        """Say what labels (in column order, or as label -> name) and feature columns are called.
+        """Set the names of labels (in column order, or as label -> name) and of feature columns.
 
-        Names are shown by explanations and the command line, and saved with the model; a new `fit` forgets them.
+        Explanations and the command line show them, and they are saved with the model; a new `fit` forgets them.
         """
-        self._check_fitted()
-        label_names = None if labels is None else label_name_table(labels, self.classes_)
-        feature_names = None if features is None else feature_name_table(features, self.n_features_in_)
-        if label_names is not None:
-            self.label_names_ = label_names
-        if feature_names is not None:
-            self.feature_column_names_ = feature_names
-            self.__dict__.pop("_feature_columns", None)
+        fitted = self._fitted()
+        with fitted.lock:
+            fitted.schema.set_names(labels, features)
         return self
 
     def set_thresholds(self, thresholds: float | ArrayLike | None) -> Any:
-        """Say from which probability on `predict` gives a label: one number, or one a label; None: from 0.5 on.
+        """Set the probability at which `predict` returns a label: one number, or one per label; None: 0.5.
 
         `ramify.decide` tunes them. They are saved with the model; a new `fit` forgets them.
         """
-        self._check_fitted()
+        fitted = self._fitted()
         if self.is_multiclass_:
-            raise ValueError("with one class a row there is nothing to decide: `predict` gives the most probable one")
+            raise ValueError("with one class a row there is nothing to decide: `predict` returns the most probable one")
         if thresholds is None:
-            self.__dict__.pop("thresholds_", None)
-            return self
-        self.thresholds_ = np.broadcast_to(check_thresholds(thresholds, self.n_labels_), self.n_labels_).copy()
+            fitted.thresholds = None
+        else:
+            checked = check_thresholds(thresholds, self.n_labels_)
+            fitted.thresholds = np.broadcast_to(checked, self.n_labels_).copy()
         return self
 
-    def explain(
-        self, x: Any, label: Any = None, *, top: int = 5
-    ) -> Explanation | RouteExplanation | CandidateExplanation | MemoryExplanation:
-        """Why a label (the most probable one, if none is given) has its probability for the row x."""
-        from ramify.explain.label_path import explain
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the fitted model to a directory; `ramify.load` brings it back."""
+        self._fitted()
+        save_load.save(self, path)
 
-        return explain(self, x, label, top=top)
+    # --- fitted attributes ----------------------------------------------------------------------------------------
 
-    # --- answers --------------------------------------------------------------------------------------------------
+    @property
+    def schema_(self) -> Schema:
+        """What reads X and Y and names labels and features."""
+        return self._attribute("schema_").schema
 
-    def _no_rows(self) -> sparse.csr_array:
-        return no_entries(0, self.n_labels_)
+    @property
+    def model_(self) -> Any:
+        """What was learned, over columns and CSR rows."""
+        return self._attribute("model_").model
 
-    def _answer(self, rows: sparse.csr_array, query: Query) -> sparse.csr_array:
-        if rows.shape[0] == 0:
-            return self._no_rows()
-        if query.labels is None:
-            return self._sparse_probabilities(rows, query)
-        answer = self._sparse_probabilities(rows, Query(labels=query.labels))
-        return keep_best(answer, query.top_k, query.threshold)
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The label of each column: for a 0/1 array the column numbers."""
+        return self._attribute("classes_").schema.labels.classes
 
-    def _labelled(self, answer: sparse.csr_array) -> list[list[tuple[Any, float]]]:
-        row_of = np.repeat(np.arange(answer.shape[0]), np.diff(answer.indptr))
-        order = np.lexsort((answer.indices, -answer.data, row_of))
-        labels = self.label_encoding_.names(answer.indices[order])
-        pairs = list(zip(labels, answer.data[order].tolist(), strict=True))
-        bounds = answer.indptr.tolist()
-        return [pairs[start:stop] for start, stop in itertools.pairwise(bounds)]
+    @property
+    def n_labels_(self) -> int:
+        """Labels, and columns of an answer."""
+        return self._attribute("n_labels_").schema.n_labels
 
-    def _label_row(
-        self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: Any, threshold: Any
-    ) -> list[tuple[Any, float]]:
-        if top_k is not None:
-            # Before the first label of a stream there is none to be asked for, but that is no mistake.
-            top_k = top_k if type(top_k) is int and top_k >= 1 else check_integer("top_k", top_k, at_least=1)
-            top_k = min(top_k, max(self.n_labels_, 1))
-        threshold = 0.0 if threshold is None else check_number("threshold", threshold, at_least=0, at_most=1)
-        columns, probabilities = self._predict_row(indices, values, top_k, threshold)
-        return list(zip(self.label_encoding_.names(columns), probabilities.tolist(), strict=True))
+    @property
+    def is_multiclass_(self) -> bool:
+        """Whether each row has exactly one class."""
+        return self._attribute("is_multiclass_").schema.is_multiclass
+
+    @property
+    def n_features_in_(self) -> int:
+        """Columns of X."""
+        return self._attribute("n_features_in_").schema.n_features
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """The columns of the DataFrame that the classifier was fitted on."""
+        names = self._attribute("feature_names_in_").schema.feature_names
+        if names is None:
+            raise AttributeError(f"this {type(self).__name__} was fitted without feature names")
+        return names
+
+    @property
+    def vectorizer_(self) -> Any:
+        """The vectorizer that reads texts."""
+        vectorizer = self._attribute("vectorizer_").schema.vectorizer
+        if vectorizer is None:
+            raise AttributeError(f"this {type(self).__name__} was not fitted on texts")
+        return vectorizer
+
+    @property
+    def thresholds_(self) -> NDArray[np.float32]:
+        """The tuned thresholds of `predict`, one per label."""
+        thresholds = self._attribute("thresholds_").thresholds
+        if thresholds is None:
+            raise AttributeError(f"this {type(self).__name__} has no tuned thresholds")
+        return thresholds
+
+    @property
+    def seed_(self) -> int:
+        """The seed that was used: `random_state`, or a number drawn from it."""
+        return self._attribute("seed_").seed
+
+    def _attribute(self, name: str) -> FittedModel:
+        fitted: FittedModel | None = self.__dict__.get("fitted_")
+        if fitted is None:
+            raise AttributeError(f"this {type(self).__name__} is not fitted, so it has no {name}")
+        return fitted
 
     # --- scikit-learn ---------------------------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "fitted_" in self.__dict__
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -282,5 +301,10 @@ class ExtremeClassifier(InputChecks, FittedState, ClassifierMixin, BaseEstimator
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
-        state.pop("_feature_columns", None)
+        state.pop("_own_lock", None)
         return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "fitted_" in self.__dict__:
+            self._set_fitted(self.fitted_)

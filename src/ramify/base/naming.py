@@ -1,4 +1,4 @@
-"""What labels and features are called by people: kept beside a model, saved with it, never used to learn."""
+"""Names of labels and features for people: saved with a model, never used to learn."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def label_name_table(names: Mapping[Any, str] | Sequence[str], labels: NDArray[A
         strange = [label for label in names if label not in known]
         if len(strange) == len(names):
             example = f", such as {strange[0]!r}" if strange else ""
-            raise ValueError(f"none of the {len(names)} labels that are given names{example} is one of the model's")
+            raise ValueError(f"none of the {len(names)} named labels{example} is a label of the model")
         return _table((names.get(label, "") for label in labels.tolist()), "label")
     return _table(_as_many(names, len(labels), "label"), "label")
 
@@ -33,47 +33,39 @@ def feature_name_table(names: Sequence[str], n_features: int) -> NameTable:
 
 
 def check_name_table(table: Any, size: int, what: str) -> NameTable:
-    """A table that a model file holds, if it fits the model."""
+    """The table of a model file, if it has the expected size."""
     if not isinstance(table, NameTable) or len(table) != size:
-        raise ValueError(f"the names of {size} {what}s do not fit")
+        got = len(table) if isinstance(table, NameTable) else table
+        raise ValueError(f"expected names of {size} {what}s, got {got!r:.60}")
     return table
 
 
-def label_name(model: Any, column: int) -> str:
-    """What people call the label of a column; "" if the model was not told."""
-    table = model.__dict__.get("label_names_")
-    return "" if table is None else str(table[column])
+def named_features(
+    columns: Sequence[int] | NDArray[np.integer], table: NameTable | None, index: Mapping[str, int] | None
+) -> list[str]:
+    """The names of feature columns from a table by column or an index by name; "feature 17" for one without a name.
+
+    >>> named_features([0, 2], None, {"red": 0, "green": 1})
+    ['red', 'feature 2']
+    """
+    wanted = {int(column) for column in columns}
+    known: dict[int, str] = {}
+    if table is not None:
+        known = {column: table[column] for column in wanted if column < len(table) and table[column]}
+    elif index is not None:
+        known = {int(column): str(name) for name, column in index.items() if column in wanted}
+    return [known.get(int(column), f"feature {column}") for column in columns]
 
 
-def feature_names(model: Any, columns: Sequence[int] | NDArray[np.integer]) -> list[str]:
-    """The names of these feature columns, and "feature 17" for one that has none; the bias comes after the last one."""
-    n_features: int = model.n_features_in_
-    known = _known_features(model, {int(column) for column in columns})
-    return ["bias" if c >= n_features else known.get(int(c), f"feature {c}") for c in columns]
-
-
-def _known_features(model: Any, columns: set[int]) -> dict[int, str]:
-    if "feature_column_names_" in model.__dict__:
-        table: NameTable = model.feature_column_names_
-        return {column: table[column] for column in columns if column < len(table) and table[column]}
-    grown: dict[str, int] | None = model.__dict__.get("feature_columns_")
-    if grown is not None:
-        return {column: name for name, column in grown.items() if column in columns}
-    vocabulary = getattr(model.__dict__.get("vectorizer_"), "vocabulary_", None)
-    if vocabulary is not None:
-        return {int(column): term for term, column in vocabulary.items() if column in columns}
-    names = model.__dict__.get("feature_names_in_")
-    return {} if names is None else {column: str(names[column]) for column in columns if column < len(names)}
-
-
-def hashed_terms(model: Any, x: Any) -> dict[int, str]:
-    """For a text and a vectorizer that hashes and keeps no names: the text's own terms by the column they fall in."""
-    vectorizer = model.__dict__.get("vectorizer_")
+def terms_of_text(vectorizer: Any, x: Any) -> dict[int, str]:
+    """For a text and a vectorizer that hashes, and so keeps no names: the text's own terms by column."""
     text = x[0] if isinstance(x, list) and len(x) == 1 else x
-    if hasattr(vectorizer, "terms_of") and isinstance(text, str):
+    if vectorizer is None or not isinstance(text, str):
+        return {}
+    if hasattr(vectorizer, "terms_of"):
         terms_of: dict[int, str] = vectorizer.terms_of(text)
         return terms_of
-    if vectorizer is None or hasattr(vectorizer, "vocabulary_") or not isinstance(text, str):
+    if hasattr(vectorizer, "vocabulary_"):
         return {}
     from sklearn.feature_extraction import FeatureHasher
 
@@ -87,10 +79,10 @@ def hashed_terms(model: Any, x: Any) -> dict[int, str]:
 
 def _as_many(names: Any, size: int, what: str) -> list[str]:
     if isinstance(names, str) or not isinstance(names, Iterable):
-        raise ValueError(f"the model has {size} {what}s: give a list with the name of each, got {names!r:.60}")
+        raise ValueError(f"expected a list of {size} {what} names, got {names!r:.60}")
     rows = list(names)
     if len(rows) != size:
-        raise ValueError(f"the model has {size} {what}s, but {len(rows)} names are given: name each {what}")
+        raise ValueError(f"expected {size} {what} names, got {len(rows)}: name each {what}")
     return rows
 
 
@@ -98,5 +90,5 @@ def _table(names: Iterable[str], what: str) -> NameTable:
     rows = list(names)
     for position, name in enumerate(rows):
         if not isinstance(name, str):
-            raise ValueError(f"names are strings, but {what} {position} is called {name!r}")
+            raise ValueError(f"names must be strings, but the name of {what} {position} is {name!r}")
     return NameTable.from_names(rows)

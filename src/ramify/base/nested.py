@@ -1,23 +1,61 @@
-"""A classifier inside another: trained on its rows as its own `fit` would, with the other's labels and features."""
+"""A classifier inside another: trained on its rows as its own `fit` would, and saved as a part of it."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-from ramify.base.classifier import ExtremeClassifier, TrainingData
+from sklearn.base import clone
+
+from ramify import registry
+from ramify.base.classifier import ExtremeClassifier
+from ramify.base.fitted import FittedModel
+from ramify.base.training import TrainingData
 from ramify.common.validation import check_jobs
 
-# What both have in common.
-SHARED = ("label_encoding_", "n_labels_", "is_multiclass_", "n_features_in_", "feature_names_in_")
+
+class Nested(NamedTuple):
+    """The class and the fitted model of the inner classifier."""
+
+    class_name: str
+    fitted: FittedModel
+
+    def classifier(self, given: ExtremeClassifier, n_jobs: int | None) -> Any:
+        """The inner classifier: the given parameters around the fitted model."""
+        inner = clone(given)
+        if n_jobs is not None:
+            inner.n_jobs = n_jobs
+        inner._set_fitted(self.fitted)
+        return inner
+
+    def state(self) -> dict[str, Any]:
+        """Values and arrays, as a part of the outer model's state."""
+        return {
+            "class": self.class_name,
+            "fitted": self.fitted.values(),
+            "model": self.fitted.model.state()._asdict(),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Nested:
+        """Take back what `state` gave."""
+        name = state["class"]
+        if name not in registry.CLASSIFIERS:
+            raise ValueError(f"{str(name)[:60]!r} is not a classifier of this library")
+        model_class = registry.load_model_class(name)
+        return cls(name, FittedModel.restore(name, state["fitted"], model_class, state["model"]))
 
 
-def train_inside(outer: ExtremeClassifier, inner: Any, data: TrainingData) -> Any:
-    """Train `inner` on data that `outer` has checked; a seed of its own comes first."""
+def train_inside(given: ExtremeClassifier, n_jobs: int | None, data: TrainingData) -> Nested:
+    """Train a copy of `given` on data that the outer classifier has read; its own `random_state` comes first."""
+    inner: Any = clone(given)
+    if n_jobs is not None:
+        inner.n_jobs = n_jobs
     inner._check_parameters()
     check_jobs(inner.n_jobs)
-    for name in SHARED:
-        if name in outer.__dict__:
-            setattr(inner, name, outer.__dict__[name])
-    inner.seed_ = data.seed if inner.random_state is None else inner._draw_seed()
-    inner._fit(data)
-    return inner
+    name = type(inner).__name__
+    schema = inner._schema_class.sharing(name, data.schema)
+    seed = data.seed if inner.random_state is None else inner._draw_seed()
+    model = inner._train(replace(data, schema=schema, seed=seed))
+    return Nested(name, FittedModel(schema, model, seed=seed, options=inner._search_options()))

@@ -1,4 +1,4 @@
-"""What models of one class a row share: they refuse rows with none or several, and have linear regressors at nodes."""
+"""Methods for one class per row: they reject rows with none or several, and have linear regressors at their nodes."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ramify import _core
 from ramify.base.classifier import ExtremeClassifier
 from ramify.common.validation import check_choice, check_flag, check_number
+from ramify.optimizers import resolve_optimizer
 
 LOSSES = ("squared", "logistic")
-LEARNERS = ("adagrad", "sgd")
+OPTIMIZERS = {"adagrad": {"learning_rate": 0.5, "eps": 0.001}, "sgd": {"learning_rate": 0.5}}
 
 
 class OneClassARow(ExtremeClassifier):
-    """A classifier that says to scikit-learn's tools that it takes one class a row, and no sets of labels."""
+    """A classifier for one class per row; scikit-learn's tools are informed by its tags."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -26,7 +26,7 @@ class OneClassARow(ExtremeClassifier):
 
 
 def class_columns(indicator: sparse.csr_array, model_name: str) -> NDArray[np.int32]:
-    """The class of each row, if each has exactly one.
+    """The class of each row; rows with none or several are rejected.
 
     >>> class_columns(sparse.csr_array([[0, 1], [1, 0]]), "LOMTreeClassifier")
     array([1, 0], dtype=int32)
@@ -36,34 +36,29 @@ def class_columns(indicator: sparse.csr_array, model_name: str) -> NDArray[np.in
     if len(odd):
         row = int(odd[0])
         raise ValueError(
-            f"{model_name} learns exactly one class a row, but row {row} of Y has "
-            f"{'no label' if count[row] == 0 else f'{count[row]} labels'}: give one class a row (a 1-D y), "
-            "or take a multi-label model, such as PLTClassifier or OnlinePLTClassifier"
+            f"{model_name} learns exactly one class per row, but row {row} of Y has "
+            f"{'no label' if count[row] == 0 else f'{count[row]} labels'}: give one class per row (a 1-D y), "
+            "or use a multi-label classifier, such as PLTClassifier or OnlinePLTClassifier"
         )
     return np.ascontiguousarray(indicator.indices, dtype=np.int32)
 
 
-def check_regressor(model: Any) -> None:
-    """Refuse bad parameters of the nodes' regressors."""
-    check_choice("loss", model.loss, LOSSES)
-    check_choice("learner", model.learner, LEARNERS)
-    check_number("learning_rate", model.learning_rate, above=0)
-    check_number("eps", model.eps, above=0)
-    check_flag("normalize", model.normalize)
-    check_number("bias", model.bias, at_least=0, at_most=1_000_000)
+def check_regressor(classifier: Any) -> None:
+    """Reject bad parameters of the nodes' regressors."""
+    check_choice("loss", classifier.loss, LOSSES)
+    resolve_optimizer(classifier.optimizer, OPTIMIZERS)
+    check_flag("normalize", classifier.normalize)
+    check_number("bias", classifier.bias, at_least=0, at_most=1_000_000)
 
 
-def regressor_parameters(model: Any) -> dict[str, Any]:
+def regressor_parameters(classifier: Any) -> dict[str, Any]:
     """Arguments of `_core.RegressorSettings`."""
+    rule, steps = resolve_optimizer(classifier.optimizer, OPTIMIZERS)
     return {
-        "is_logistic": model.loss == "logistic",
-        "is_adaptive": model.learner == "adagrad",
-        "learning_rate": float(model.learning_rate),
-        "eps": float(model.eps),
-        "normalize": model.normalize,
-        "bias": float(model.bias),
+        "is_logistic": classifier.loss == "logistic",
+        "is_adaptive": rule == "adagrad",
+        "learning_rate": steps["learning_rate"],
+        "eps": steps.get("eps", OPTIMIZERS["adagrad"]["eps"]),
+        "normalize": classifier.normalize,
+        "bias": float(classifier.bias),
     }
-
-
-def regressor_settings(parameters: dict[str, Any]) -> _core.RegressorSettings:
-    return _core.RegressorSettings(**parameters)

@@ -1,10 +1,12 @@
-"""What classifiers share that learn row after row: pieces, single rows, exact resumption, copies of their own."""
+"""What classifiers share that learn row after row: pieces, single rows, exact resumption."""
 
 from __future__ import annotations
 
-import copy
+import functools
+import operator
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -12,87 +14,170 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from ramify import _core
-from ramify.base.classifier import ExtremeClassifier, TrainingData
-from ramify.base.inputs import as_one_row
-from ramify.base.one_row import Settled, learn_plain_row
-from ramify.base.stream_rows import GROWING, DictRow, Piece, StreamRows
+from ramify.base.classifier import ExtremeClassifier
+from ramify.base.fitted import FittedModel
+from ramify.base.model import Model, State, shape_of
+from ramify.base.rows import as_one_row
+from ramify.base.stream_schema import DictRow, Piece, StreamSchema, one_label_row
+from ramify.base.training import TrainingData, weighted_rows
 from ramify.common.progress import phase, shown
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# Where each row's answer begins, and the answers' label columns, best first.
+# Where each row's answer starts, and the answers' label columns, best first.
 BestLabels: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32]]
 
-# What parameters are called where the core has another word.
+# Parameters of classifiers, where a learner of the core uses another name.
 _PARAMETERS = {
-    "rule": "learner",
-    "arity": "b",
-    "pre_leaf_arity": "b_max",
+    "rule": "optimizer",
+    "pre_leaf_arity": "max_leaf",
     "buffer_entries": "memory_budget",
     "is_logistic": "loss",
-    "is_adaptive": "learner",
+    "is_adaptive": "optimizer",
 }
 
 
-class OnlineClassifier(StreamRows, ExtremeClassifier):
-    """A learner of the core behind `partial_fit` and `learn_one`.
+class OnlineModel(Model):
+    """A learner of the core that grows, with the settings it was made with.
 
-    A model supplies `_learner_settings()`, `_new_learner()` from `learner_settings_`, `_learn(piece, order,
-    progress)`, `_test_and_learn(X, Y, top_k)` and `_learn_plain` (one row); it may supply `_begin`, `_can_learn` and
-    `_check_piece`. Its parameters `passes` and `shuffle` are for `fit`.
+    A method supplies `new_learner`, `learn`, `learn_row`, `test_then_learn` and the queries; it may supply
+    `can_learn` and `learner_arrays`.
     """
 
-    passes: int
-    shuffle: bool
-    learner_: Any
-    learner_settings_: dict[str, Any]
-    _settled: Settled
-    # How the rows were written, if a file or a stream told: the same number may be another feature in another format.
-    source_format_: str | None = None
-    _may_know_no_label = True
+    def __init__(self, settings: dict[str, Any], *, n_labels: int, n_features: int, is_multiclass: bool) -> None:
+        self.settings = settings
+        self.n_labels = n_labels
+        self.n_features = n_features
+        self.is_multiclass = is_multiclass
+        self.learner: Any = self.new_learner(settings)
 
-    # --- what a model supplies ------------------------------------------------------------------------------------
+    @staticmethod
+    @abstractmethod
+    def new_learner(settings: Mapping[str, Any]) -> Any:
+        """A learner that knows nothing yet."""
 
     @abstractmethod
-    def _learner_settings(self) -> dict[str, Any]:
-        """What the learner is made with; a model keeps those of its own."""
-
-    @abstractmethod
-    def _new_learner(self) -> Any:
-        """A learner that knows nothing yet, of the kept settings."""
-
-    @abstractmethod
-    def _learn(self, piece: Piece, order: NDArray[np.int64] | None, progress: _core.Progress | None) -> None:
+    def learn(
+        self,
+        piece: Piece,
+        order: NDArray[np.int64] | None,
+        n_threads: int,
+        progress: _core.Progress | None,
+        policy: Any = None,
+    ) -> None:
         """Learn these rows, in the order given or their own."""
 
     @abstractmethod
-    def _test_and_learn(self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int) -> BestLabels:
-        """Answer each row, and learn it only then."""
+    def learn_row(
+        self,
+        indices: NDArray[np.int32],
+        values: NDArray[np.float32],
+        labels: NDArray[np.int32],
+        n_threads: int,
+        policy: Any = None,
+    ) -> None:
+        """Learn one row."""
 
-    def _begin(self, X: sparse.csr_array, Y: sparse.csr_array) -> None:
-        """Make the learner for rows such as these."""
-        self.learner_settings_ = self._learner_settings()
-        self.learner_ = self._new_learner()
+    @abstractmethod
+    def test_then_learn(
+        self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int, n_threads: int, policy: Any = None
+    ) -> BestLabels:
+        """Answer each row just before learning it."""
 
-    def _can_learn(self, labels: NDArray[np.int32]) -> bool:
-        """Whether a row of these known labels may go the short way into the learner."""
+    def can_learn(self, labels: NDArray[np.int32]) -> bool:
+        """Whether a row of these known labels may go to `learn_row`."""
         return True
 
-    def _learner_state(self) -> dict[str, NDArray[Any]]:
-        arrays: dict[str, NDArray[Any]] = self.learner_.state()
+    def widen(self, n_labels: int, n_features: int) -> None:
+        """Room for new labels and features."""
+        self.n_labels = max(self.n_labels, n_labels)
+        self.n_features = max(self.n_features, n_features)
+
+    @property
+    def n_examples(self) -> int:
+        """Rows learned so far."""
+        n: int = self.learner.n_examples
+        return n
+
+    @property
+    def memory(self) -> int:
+        """Bytes of everything learned."""
+        n: int = self.learner.memory
+        return n
+
+    def learner_arrays(self) -> dict[str, NDArray[Any]]:
+        """All that was learned, as arrays."""
+        arrays: dict[str, NDArray[Any]] = self.learner.state()
         return arrays
+
+    def state(self) -> State:
+        return State({**self.shape_values(), "settings": dict(self.settings)}, self.learner_arrays())
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        model = cls(dict(state.values["settings"]), **shape_of(state.values))
+        model.learner.restore(state.arrays, model.n_labels)
+        return model
+
+
+@dataclass(frozen=True)
+class CheckedSettings:
+    """Parameters that were found good and equal to those of this model: the same objects need no second check."""
+
+    model: Any
+    parameters: tuple[Any, ...]
+    n_threads: int
+
+
+class OnlineClassifier(ExtremeClassifier):
+    """A classifier with `partial_fit` and `learn_one` around an `OnlineModel`.
+
+    A method supplies `_learner_settings` and `_new_model`. Its parameters `n_epochs` and `shuffle` are for `fit`.
+    """
+
+    _schema_class = StreamSchema
+    n_epochs: int
+    shuffle: bool
+    verbose: bool
+    fitted_: FittedModel
+    _checked_settings: CheckedSettings
+
+    # --- what a method supplies -----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _learner_settings(self, *, is_multiclass: bool, seed: int) -> dict[str, Any]:
+        """The settings of a learner with the present parameters; a model keeps those it was made with."""
+
+    @abstractmethod
+    def _new_model(self, data: TrainingData) -> OnlineModel:
+        """A model that knows nothing yet, for rows such as these."""
+
+    def _accept(self, piece: Piece) -> Piece:
+        """Reject a later piece whose labels the model cannot learn."""
+        return piece
+
+    def _policy(self, model: OnlineModel) -> Any:
+        """What the core calls to decide where a new label goes; None where it decides itself."""
+        return None
+
+    def _default_vectorizer(self) -> Any:
+        from ramify.data.text import default_stream_vectorizer
+
+        return default_stream_vectorizer()
 
     # --- learning -------------------------------------------------------------------------------------------------
 
-    def _fit(self, data: TrainingData) -> None:
-        self._begin(data.X, data.Y)
+    def _train(self, data: TrainingData) -> OnlineModel:
+        model = self._new_model(data)
+        self._learn_epochs(model, data)
+        return model
+
+    def _learn_epochs(self, model: OnlineModel, data: TrainingData) -> None:
         generator = np.random.default_rng(data.seed)
-        progress = _core.Progress()
-        for _ in range(self.passes):
+        for _ in range(self.n_epochs):
             order = generator.permutation(data.X.shape[0]) if self.shuffle else None
-            with phase("learning", progress):
-                self._learn((data.X, data.Y, data.sample_weight), order, progress)
+            self._learn(model, (data.X, data.Y, data.sample_weight), order)
 
     def partial_fit(
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -100,36 +185,56 @@ class OnlineClassifier(StreamRows, ExtremeClassifier):
         """Learn these rows, in their order, on top of what is known; new labels and wider rows are welcome.
 
         `classes`, at the first call, may name labels in advance: the classes of a 1-D y, as scikit-learn does, or the
-        columns of a given tree where y are label collections. A refused piece leaves the model as it was.
+        columns of a given tree where y are label collections. A rejected piece leaves the model as it was.
         """
         with shown(self.verbose is True):
             self._check_parameters()
-            with GROWING:
-                if "learner_" not in self.__dict__:
-                    with self._unchanged_on_failure():
-                        piece = self._first_piece(X, y, classes, sample_weight)
-                        self.seed_ = self._draw_seed()
-                        self._begin(*piece[:2])
-                        self._learn_piece(piece)
-                    return self
-                self._check_unchanged()
-                piece = self._next_piece(X, y, sample_weight)
-            self._learn_piece(piece)
+            with self._lock():
+                if "fitted_" in self.__dict__:
+                    fitted, model = self._unchanged()
+                    piece = self._read_piece(X, y, sample_weight)
+                else:
+                    data = self._first_piece(X, y, classes, sample_weight)
+                    model = self._new_model(data)
+                    fitted = FittedModel(data.schema, model, seed=data.seed)
+                    piece = data.X, data.Y, data.sample_weight
+                self._learn(model, piece, None)
+                if "fitted_" not in self.__dict__:
+                    self._set_fitted(fitted)
         return self
 
-    def _learn_piece(self, piece: Piece) -> None:
+    def _first_piece(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> TrainingData:
+        schema = StreamSchema(type(self).__name__)
+        piece = weighted_rows(*schema.start(X, y, classes, self._new_vectorizer), sample_weight)
+        return TrainingData(*piece, self._draw_seed(), self._n_threads(), schema)
+
+    def _read_piece(self, X: Any, y: Any, sample_weight: Any) -> Piece:
+        fitted = self.fitted_
+        schema, model = fitted.schema, fitted.model
+        assert isinstance(schema, StreamSchema)
+        assert isinstance(model, OnlineModel)
+
+        def accept(rows: sparse.csr_array, indicator: sparse.csr_array) -> Piece:
+            return self._accept(weighted_rows(rows, indicator, sample_weight))
+
+        piece = schema.extend(X, y, accept)
+        model.widen(schema.n_labels, schema.n_features)
+        return piece
+
+    def _learn(self, model: OnlineModel, piece: Piece, order: NDArray[np.int64] | None) -> None:
         with phase("learning", progress := _core.Progress()):
-            self._learn(piece, None, progress)
+            model.learn(piece, order, self._n_threads(), progress, self._policy(model))
 
     def _test_then_learn(self, X: Any, y: Any, top_k: int) -> tuple[NDArray[np.int64], NDArray[np.int32], Any]:
         """`partial_fit` of a fitted model that answers each row just before it learns it: see `ramify.progressive`.
 
-        Where each row's answer begins, the answers' label columns, best first, and the 0/1 array of what was true.
+        Where each row's answer starts, the answers' label columns, best first, and the 0/1 array of the true labels.
         """
-        with GROWING:
-            self._check_unchanged()
-            rows, indicator, _ = self._next_piece(X, y, None)
-        return *self._test_and_learn(rows, indicator, top_k), indicator
+        with self._lock():
+            _, model = self._unchanged()
+            rows, indicator, _ = self._read_piece(X, y, None)
+            found = model.test_then_learn(rows, indicator, top_k, self._n_threads(), self._policy(model))
+        return *found, indicator
 
     def learn_one(self, x: Any, y: Any) -> Self:
         """Learn one row: a dict feature -> value, a text, or a one-row array.
@@ -137,72 +242,95 @@ class OnlineClassifier(StreamRows, ExtremeClassifier):
         y is the row's class, its collection of labels, or, for a model of 0/1 arrays, a row of them.
         """
         if isinstance(x, Mapping):
-            if learn_plain_row(self, x, y):
+            if self._learn_plain_row(x, y):
                 return self
             x = DictRow(x)
-        return self.partial_fit(as_one_row(x), self._one_label_row(y))
+        kind = self.schema_.labels.kind if "fitted_" in self.__dict__ else None
+        return self.partial_fit(as_one_row(x), one_label_row(y, kind))
 
-    def _check_unchanged(self) -> None:
-        """What is learned belongs to the settings it was learned with."""
+    def _learn_plain_row(self, x: Mapping[Any, Any], y: Any) -> bool:
+        """Learn one row without building arrays, if labels are known and features are all named or all numbered.
+
+        False: nothing has changed, and `partial_fit` takes the row or rejects it. It checks everything that a piece of
+        data may bring, which takes many times longer than learning one row.
+        """
+        if "fitted_" not in self.__dict__ or self.verbose is True:
+            return False
+        with self._lock():
+            schema, model = self.fitted_.schema, self.fitted_.model
+            assert isinstance(schema, StreamSchema)
+            assert isinstance(model, OnlineModel)
+            checked = self._check_settings(model)
+            labels = schema.labels.known_columns(y)
+            if labels is None or not model.can_learn(labels):
+                return False
+            row = schema.plain_dict(x)
+            if row is None:
+                return False
+            indices, values, width, fresh = row
+            if fresh:
+                assert schema.named_columns is not None
+                schema.named_columns.update(fresh)
+            if width > schema.n_features:
+                schema.widen(width)
+                model.widen(schema.n_labels, schema.n_features)
+            model.learn_row(indices, values, labels, checked.n_threads, self._policy(model))
+        return True
+
+    def _check_settings(self, model: OnlineModel) -> CheckedSettings:
+        checked: CheckedSettings | None = self.__dict__.get("_checked_settings")
+        parameters = _parameters_of(type(self))(self)
+        if checked is None or checked.model is not model or not all(map(operator.is_, parameters, checked.parameters)):
+            self._unchanged()
+            checked = self._checked_settings = CheckedSettings(model, parameters, self._n_threads())
+        return checked
+
+    def _unchanged(self) -> tuple[FittedModel, OnlineModel]:
+        """The fitted model, if the parameters are still those that it was made with."""
         self._check_parameters()
-        now = self._learner_settings()
-        for name, value in self.learner_settings_.items():
+        fitted = self.fitted_
+        model = fitted.model
+        assert isinstance(model, OnlineModel)
+        now = self._learner_settings(is_multiclass=model.is_multiclass, seed=fitted.seed)
+        for name, value in model.settings.items():
             if now[name] != value:
                 raise ValueError(
                     f"{_PARAMETERS.get(name, name)} was {value!r} when learning began and is {now[name]!r} now: "
-                    "set it back, or begin anew with fit"
+                    "set it back, or start again with fit"
                 )
+        return fitted, model
 
     # --- what is learned ------------------------------------------------------------------------------------------
 
     @property
     def n_examples_(self) -> int:
         """Rows learned so far."""
-        n: int = self.learner_.n_examples
+        n: int = self.model_.n_examples
         return n
 
     @property
     def memory_(self) -> int:
-        """Bytes that the tree, its weights and all else that was learned take."""
-        n: int = self.learner_.memory
+        """Bytes that the tree, its weights and everything else that was learned take."""
+        n: int = self.model_.memory
         return n
 
-    # --- model files ----------------------------------------------------------------------------------------------
+    @property
+    def source_format_(self) -> str | None:
+        """The format of the file that the rows came from, if a file or a stream set it."""
+        return getattr(self.schema_, "source_format", None) if "fitted_" in self.__dict__ else None
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        metadata: dict[str, Any] = {
-            "settings": self.learner_settings_,
-            "feature_columns": self._stored_feature_columns(),
-        }
-        if self.source_format_ is not None:
-            metadata["source_format"] = self.source_format_
-        return metadata, self._learner_state()
-
-    def _restore(self, metadata: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        self._check_parameters()
-        self.source_format_ = metadata.get("source_format")
-        self.learner_settings_ = metadata["settings"]
-        self._restore_feature_columns(metadata["feature_columns"])
-        self._restore_learner(arrays)
-
-    def _restore_learner(self, arrays: dict[str, NDArray[Any]]) -> None:
-        learner = self._new_learner()
-        learner.restore(arrays, self.n_labels_)
-        self.learner_ = learner
+    @source_format_.setter
+    def source_format_(self, name: str | None) -> None:
+        schema = self.schema_
+        assert isinstance(schema, StreamSchema)
+        schema.source_format = name
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        state.pop("_settled", None)
-        if "learner_" in state:
-            state["learner_"] = self._learner_state()
-            # A copy, too, goes its own way from here.
-            for name in ("label_encoding_", "feature_columns_", "learner_settings_"):
-                if name in state:
-                    state[name] = copy.deepcopy(state[name])
+        state = super().__getstate__()
+        state.pop("_checked_settings", None)
         return state
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        arrays = state.pop("learner_", None)
-        super().__setstate__(state)
-        if arrays is not None:
-            self._restore_learner(arrays)
+
+@functools.cache
+def _parameters_of(cls: Any) -> Callable[[Any], tuple[Any, ...]]:
+    return operator.attrgetter(*cls._get_param_names())

@@ -1,27 +1,34 @@
-"""Why a label, where a tree finds candidates and a classifier decides among them: the way, the leaf, the score."""
+"""A tree that finds candidates and a classifier that decides among them: the path, the candidates, the score."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ramify.base.naming import label_name
-from ramify.explain.row_path import RouteStep, add_steps, coloured_share, route_steps, share_of_rows, step_lines
-from ramify.explain.score import Contribution, ExplainedLabel, coloured, made_of, plain, words
+from ramify.explain.row_path import (
+    RawStep,
+    RouteStep,
+    add_steps,
+    coloured_share,
+    route_steps,
+    share_of_rows,
+    step_lines,
+)
+from ramify.explain.score import Contribution, ExplainedLabel, Wording, coloured, format_parts, plain
 
 if TYPE_CHECKING:
     from rich.tree import Tree
 
-# How many of a leaf's candidates are told; the others are there, too, in `candidates`.
-TOLD = 5
+# Candidates that are printed; `candidates` holds them all.
+MAX_SHOWN = 5
 
 
 @dataclass(frozen=True)
 class Score:
-    """What a label's score is made of: the sum of `bias`, of the `contributions` and of `rest`."""
+    """The parts of a label's score: the sum of `bias`, of the `contributions` and of `rest`."""
 
     score: float
     bias: float
@@ -31,17 +38,17 @@ class Score:
 
 @dataclass(frozen=True)
 class CandidateExplanation(ExplainedLabel):
-    """A label's probability for one row: the row's way to a leaf, that leaf's candidates, and the label's score there.
+    """A label's probability for one row: the row's path to a leaf, its candidates, and the label's score.
 
-    `candidates` are (label, probability) pairs, best first; if rows go several `ways`, those of several leaves,
-    and the path is the one that follows the signs. A label that is none of them has probability zero, whatever the
-    classifier would think of it; `score` is then None, as it is where another classifier stands behind the tree.
+    `candidates` are (label, probability) pairs, best first, of all `n_leaves` leaves that are looked at; the path is
+    the one that follows the signs. A label that is no candidate has probability zero; `score` is then None, as it is
+    with another classifier behind the tree.
     """
 
     path: list[RouteStep]
     candidates: list[tuple[Any, float]]
     score: Score | None
-    ways: int = 1
+    n_leaves: int = 1
 
     @property
     def leaf(self) -> int:
@@ -55,37 +62,37 @@ class CandidateExplanation(ExplainedLabel):
         """Plain values, ready for JSON."""
         return self._plain_head() | {
             "leaf": self.leaf,
-            "ways": self.ways,
+            "n_leaves": self.n_leaves,
             "is_candidate": self.is_candidate,
             "path": [plain(step) for step in self.path],
             "candidates": [{"label": label, "probability": probability} for label, probability in self.candidates],
             "score": None if self.score is None else plain(self.score),
         }
 
-    def _leaf_words(self) -> str:
-        told = ", ".join(f"{label} {probability:.4f}" for label, probability in self.candidates[:TOLD])
-        more = ", …" if len(self.candidates) > TOLD else ""
-        where = f"up to {self.ways} likeliest leaves" if self.ways > 1 else f"leaf {self.leaf}"
-        return f"{where}, {len(self.candidates):,} candidates: {told}{more}"
+    def _leaf_line(self) -> str:
+        shown = ", ".join(f"{label} {probability:.4f}" for label, probability in self.candidates[:MAX_SHOWN])
+        more = ", …" if len(self.candidates) > MAX_SHOWN else ""
+        where = f"up to {self.n_leaves} likeliest leaves" if self.n_leaves > 1 else f"leaf {self.leaf}"
+        return f"{where}, {len(self.candidates):,} candidates: {shown}{more}"
 
     def _verdict(self) -> str:
         if not self.is_candidate:
-            where = "these leaves" if self.ways > 1 else "this leaf"
+            where = "these leaves" if self.n_leaves > 1 else "this leaf"
             return f"not among the candidates: too few of the training rows in {where} have it"
         if self.score is None:
             return "scored by the classifier behind the tree"
-        return f"score {self.score.score:+.2f}: {words(self.score)}"
+        return f"score {self.score.score:+.2f}: {format_parts(self.score)}"
 
     def __str__(self) -> str:
         steps = step_lines(self.path, share_of_rows)
-        return "\n".join([self._headline(), *steps, self._leaf_words(), self._verdict()])
+        return "\n".join([self._headline(), *steps, self._leaf_line(), self._verdict()])
 
     def __rich__(self) -> Tree:
         from rich.text import Text
 
         root = self._rich_root()
         add_steps(root, self.path, coloured_share)
-        root.add(Text(self._leaf_words()))
+        root.add(Text(self._leaf_line()))
         if self.score is None:
             root.add(Text(self._verdict(), "dim"))
         else:
@@ -93,21 +100,24 @@ class CandidateExplanation(ExplainedLabel):
         return root
 
 
-def explain_candidates(
-    model: Any, label: Any, column: int, found: Any, top: int, terms: Mapping[int, str]
-) -> CandidateExplanation:
-    """Put a row's way, its leaf's candidates and the parts of the label's score into words."""
-    route, labels, probabilities, parts, ways = found
-    order = np.lexsort((labels, -probabilities))
-    names = model.label_encoding_.names(labels[order])
-    candidates = list(zip(names, probabilities[order].tolist(), strict=True))
-    own = probabilities[labels == column]
-    return CandidateExplanation(
-        label=label,
-        name=label_name(model, column),
-        probability=float(own[0]) if len(own) else 0.0,
-        path=route_steps(model, route, top, terms),
-        candidates=candidates,
-        score=None if parts is None else Score(**made_of(model, parts[0], parts[1], top, terms)),
-        ways=ways,
-    )
+@dataclass(frozen=True)
+class RawCandidates:
+    """The row's path with the label's share on it, its candidates with probabilities, the parts of its score."""
+
+    route: list[RawStep]
+    labels: NDArray[np.integer]
+    probabilities: NDArray[np.float32]
+    parts: tuple[NDArray[np.int32], NDArray[np.float32]] | None
+    n_leaves: int
+
+    def describe(self, wording: Wording, column: int) -> CandidateExplanation:
+        order = np.lexsort((self.labels, -self.probabilities))
+        names = wording.schema.labels_of(self.labels[order])
+        own = self.probabilities[self.labels == column]
+        return CandidateExplanation(
+            **wording.head(column, float(own[0]) if len(own) else 0.0),
+            path=route_steps(wording, self.route),
+            candidates=list(zip(names, self.probabilities[order].tolist(), strict=True)),
+            score=None if self.parts is None else Score(**wording.score_parts(*self.parts)),
+            n_leaves=self.n_leaves,
+        )

@@ -1,29 +1,31 @@
-"""Why a label: the path to its leaf, the probability of each step, and the features that moved it."""
+"""Label trees: the path to the label's leaf, the probability of each step, and the features that moved it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ramify.base.inputs import as_one_row, row_from_dict
-from ramify.base.naming import hashed_terms, label_name
-from ramify.common.validation import check_integer
-from ramify.explain.candidates import CandidateExplanation, explain_candidates
-from ramify.explain.neighbours import MemoryExplanation, explain_memories
-from ramify.explain.row_path import RouteExplanation, explain_routes
-from ramify.explain.score import Contribution, ExplainedLabel, coloured, made_of, plain, title, words
+from ramify.explain.score import (
+    Contribution,
+    ExplainedLabel,
+    Naming,
+    Wording,
+    coloured,
+    format_parts,
+    plain,
+    title,
+)
 from ramify.trees.label_tree import LabelTree
 
 if TYPE_CHECKING:
     from rich.tree import Tree
 
-# How many labels are named to say what an inner node stands for.
+# Labels that describe an inner node.
 EXAMPLES = 3
-# How many of the row's best labels are looked at for that.
+# The row's best labels among which they are chosen.
 RANKED = 200
 
 
@@ -79,7 +81,7 @@ class Explanation(ExplainedLabel):
             for depth, step in enumerate(path):
                 indent = "  " * (depth + 1)
                 lines.append(f"{indent}{step.probability:.4f}  {step.stands_for}")
-                lines.append(f"{indent}        {words(step)}")
+                lines.append(f"{indent}        {format_parts(step)}")
         return "\n".join(lines)
 
     def __rich__(self) -> Tree:
@@ -97,48 +99,6 @@ class Explanation(ExplainedLabel):
                 line.no_wrap, line.overflow = True, "ellipsis"
                 branch = branch.add(Group(line, Padding(coloured(step), (0, 0, 0, 8))))
         return root
-
-
-def explain(
-    model: Any, x: Any, label: Any = None, *, top: int = 5
-) -> Explanation | RouteExplanation | CandidateExplanation | MemoryExplanation:
-    """Explain a label's probability for one row: a text, a dict feature -> value, an array, or a one-row sparse array.
-
-    Without a label, the most probable one is explained. `top` is how many features each step shows.
-
-    >>> from ramify import PLTClassifier
-    >>> texts, fruits = ["red round", "yellow long", "green round"] * 5, ["cherry", "banana", "apple"] * 5
-    >>> explanation = explain(PLTClassifier(random_state=0).fit(texts, fruits), "long and yellow")
-    >>> explanation.label, [c.feature for c in explanation.path[-1].contributions]
-    ('banana', ['long', 'yellow'])
-    """
-    check_integer("top", top, at_least=1)
-    model._check_fitted()
-    ways = (model._explain_row, model._explain_routes, model._explain_candidates, model._explain_memories)
-    if all(way is None for way in ways):
-        raise ValueError(f"a {type(model).__name__} has no paths to explain")
-    indices, values = _one_row(model, x)
-    if label is None:
-        best = model._label_row(indices, values, 1, None)
-        if not best:
-            raise ValueError("no label is possible for this row, so there is none to explain; name one")
-        label = best[0][0]
-    column = int(model.label_encoding_.columns([label])[0])
-    terms = hashed_terms(model, x)
-    if model._explain_candidates is not None:
-        found = model._explain_candidates(indices, values, column)
-        return explain_candidates(model, label, column, found, top, terms)
-    if model._explain_memories is not None:
-        memories = model._explain_memories(indices, values, column)
-        return explain_memories(model, label, column, memories, top, terms)
-    if model._explain_routes is not None:
-        routes = model._explain_routes(indices, values, column)
-        return explain_routes(model, label, column, routes, top, terms)
-    # An inner node is described by those of its labels that the row makes most probable: they are why it was opened.
-    ranked, _ = model._predict_row(indices, values, RANKED, 0.0)
-    paths = [_steps(model, tree, raw, ranked, top, terms) for tree, raw in model._explain_row(indices, values, column)]
-    probability = float(np.mean([path[-1].cumulative for path in paths]))
-    return Explanation(label, label_name(model, column), probability, paths)
 
 
 def labels_below(tree: LabelTree, node: int) -> NDArray[np.int32]:
@@ -162,7 +122,7 @@ def labels_below(tree: LabelTree, node: int) -> NDArray[np.int32]:
 
 
 def node_examples(
-    model: Any, tree: LabelTree, node: int, ranked: NDArray[np.integer] | None = None, count: int = EXAMPLES
+    schema: Naming, tree: LabelTree, node: int, ranked: NDArray[np.integer] | None = None, count: int = EXAMPLES
 ) -> list[str]:
     """A few of a node's labels in words: the first of `ranked` that lie below it, then those of the lowest columns."""
     below = labels_below(tree, node)
@@ -170,37 +130,41 @@ def node_examples(
     if ranked is not None:
         best = ranked[np.isin(ranked, below)][:count]
         columns = np.concatenate((best, columns[~np.isin(columns, best)]))[:count]
-    labels = model.label_encoding_.names(columns)
-    return [title(label, label_name(model, int(column))) for label, column in zip(labels, columns, strict=True)]
+    labels = schema.labels_of(columns)
+    return [title(label, schema.label_name(int(column))) for label, column in zip(labels, columns, strict=True)]
 
 
-def _steps(
-    model: Any, tree: LabelTree, raw: list[Any], ranked: NDArray[np.integer], top: int, terms: Mapping[int, str]
-) -> list[Step]:
-    if not raw:  # a tree of a single leaf without a gate: the label is always true
-        raw = [(0, 1.0, np.zeros(0, np.int32), np.zeros(0, np.float32))]
-    steps, cumulative = [], 1.0
-    for node, probability, features, added in raw:
-        # The product is taken in float32, as the search does: the last step agrees with predict_proba to the bit.
-        cumulative = float(np.float32(cumulative) * np.float32(probability))
-        parts = made_of(model, features, added, top, terms)
-        steps.append(
-            Step(
-                node=int(node),
-                labels=node_examples(model, tree, int(node), ranked),
-                n_labels=int(tree.n_labels_below[node]),
-                probability=float(probability),
-                cumulative=cumulative,
-                **parts,
+@dataclass(frozen=True)
+class RawLabelPaths:
+    """For each tree the steps to the label's leaf, as the core gives them, and the row's best labels.
+
+    A step is (node, probability, features, contributions). An inner node is described by those of its labels that the
+    row makes most probable: they are why it was opened.
+    """
+
+    paths: list[tuple[LabelTree, list[Any]]]
+    ranked: NDArray[np.integer]
+
+    def describe(self, wording: Wording, column: int) -> Explanation:
+        paths = [self._steps(wording, tree, raw) for tree, raw in self.paths]
+        probability = float(np.mean([path[-1].cumulative for path in paths]))
+        return Explanation(**wording.head(column, probability), paths=paths)
+
+    def _steps(self, wording: Wording, tree: LabelTree, raw: list[Any]) -> list[Step]:
+        if not raw:  # a tree of a single leaf without a gate: the label is always true
+            raw = [(0, 1.0, np.zeros(0, np.int32), np.zeros(0, np.float32))]
+        steps, cumulative = [], 1.0
+        for node, probability, features, added in raw:
+            # The product is taken in float32, as the search does: the last step agrees with predict_proba to the bit.
+            cumulative = float(np.float32(cumulative) * np.float32(probability))
+            steps.append(
+                Step(
+                    node=int(node),
+                    labels=node_examples(wording.schema, tree, int(node), self.ranked),
+                    n_labels=int(tree.n_labels_below[node]),
+                    probability=float(probability),
+                    cumulative=cumulative,
+                    **wording.score_parts(features, added),
+                )
             )
-        )
-    return steps
-
-
-def _one_row(model: Any, x: Any) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    if isinstance(x, Mapping):
-        return row_from_dict(x, model._feature_index(), model.n_features_in_)
-    rows = model._check_rows(as_one_row(x))
-    if rows.shape[0] != 1:
-        raise ValueError(f"explain takes one row, got {rows.shape[0]}")
-    return rows.indices, rows.data
+        return steps

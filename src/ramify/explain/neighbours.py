@@ -1,22 +1,18 @@
-"""Why a label, in a memory tree: the stored examples that were found, what made them similar, and the way there."""
+"""The memory tree: the stored examples that were retrieved, what made them similar, and the path to them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from ramify.base.naming import label_name
 from ramify.explain.row_path import RouteStep, add_steps, step_lines
-from ramify.explain.score import Contribution, ExplainedLabel, coloured, made_of, plain, words
+from ramify.explain.score import Contribution, ExplainedLabel, Wording, coloured, format_parts, plain
 
 if TYPE_CHECKING:
     from rich.tree import Tree
 
-# How many of the retrieved examples are told; the others are there, too, in `retrieved`.
-TOLD = 3
+# Retrieved examples that are printed; `retrieved` holds them all.
+MAX_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -40,9 +36,9 @@ class Memory:
 
 @dataclass(frozen=True)
 class MemoryExplanation(ExplainedLabel):
-    """A label's probability for one row: the examples retrieved for it, and the way to the best that has the label.
+    """A label's probability for one row: the examples retrieved for it, and the path to the best that has the label.
 
-    Without any that has it, the way leads to the best of all.
+    If none has it, the path leads to the best of all.
     """
 
     retrieved: list[Memory]
@@ -57,60 +53,64 @@ class MemoryExplanation(ExplainedLabel):
 
     def __str__(self) -> str:
         lines = [self._headline()]
-        for memory in self._told():
+        for memory in self._shown():
             lines.append(f"  {_memory_line(memory)}")
-            lines.append(f"        {words(memory)}")
-        lines += self._untold()
+            lines.append(f"        {format_parts(memory)}")
+        lines += self._not_shown()
         return "\n".join(lines + step_lines(self.path, _step_line))
 
-    def _told(self) -> list[Memory]:
-        """Those that speak for the label first."""
-        return sorted(self.retrieved, key=lambda memory: not memory.has_label)[:TOLD]
+    def _shown(self) -> list[Memory]:
+        """Those with the label first."""
+        return sorted(self.retrieved, key=lambda memory: not memory.has_label)[:MAX_SHOWN]
 
-    def _untold(self) -> list[str]:
-        rest = len(self.retrieved) - TOLD
+    def _not_shown(self) -> list[str]:
+        rest = len(self.retrieved) - MAX_SHOWN
         return [f"  and {rest} more example{'s' if rest > 1 else ''}"] if rest > 0 else []
 
     def __rich__(self) -> Tree:
         from rich.text import Text
 
         root = self._rich_root()
-        for memory in self._told():
+        for memory in self._shown():
             root.add(Text(_memory_line(memory))).add(coloured(memory))
-        for untold in self._untold():
-            root.add(Text(untold.strip(), "dim"))
-        branch = root.add(Text("the way there", "dim"))
+        for line in self._not_shown():
+            root.add(Text(line.strip(), "dim"))
+        branch = root.add(Text("the path there", "dim"))
         add_steps(branch, self.path, lambda step: Text(_step_line(step)))
         return root
 
 
-def explain_memories(
-    model: Any, label: Any, column: int, raw: tuple[float, list[Any], list[Any]], top: int, terms: Mapping[int, str]
-) -> MemoryExplanation:
-    """Put what a query found into words: the label's probability, neighbours and route as the core gives them."""
-    probability, neighbours, route = raw
-    retrieved = [
-        Memory(
-            row=int(arrival),
-            labels=list(model.label_encoding_.names(labels)),
-            has_label=bool((labels == column).any()),
-            weight=float(weight),
-            share=float(share),
-            **made_of(model, features, added, top, terms),
-        )
-        for _, arrival, weight, share, _, labels, features, added in neighbours
-    ]
-    path = [
-        RouteStep(
-            node=node,
-            goes="stays" if place == len(route) - 1 else "right" if right else "left",
-            n_rows=float(n_rows),
-            probability=float(share),
-            **made_of(model, np.where(features < 0, model.n_features_in_, features), added, top, terms),
-        )
-        for place, (node, n_rows, share, _, right, features, added) in enumerate(route)
-    ]
-    return MemoryExplanation(label, label_name(model, column), probability, retrieved, path)
+@dataclass(frozen=True)
+class RawNeighbours:
+    """The label's probability, retrieved examples and route as the core gives them."""
+
+    probability: float
+    neighbours: list[Any]
+    route: list[Any]
+
+    def describe(self, wording: Wording, column: int) -> MemoryExplanation:
+        retrieved = [
+            Memory(
+                row=int(arrival),
+                labels=list(wording.schema.labels_of(labels)),
+                has_label=bool((labels == column).any()),
+                weight=float(weight),
+                share=float(share),
+                **wording.score_parts(features, added),
+            )
+            for _, arrival, weight, share, _, labels, features, added in self.neighbours
+        ]
+        path = [
+            RouteStep(
+                node=node,
+                goes="stays" if place == len(self.route) - 1 else "right" if right else "left",
+                n_rows=float(n_rows),
+                probability=float(share),
+                **wording.score_parts(features, added),
+            )
+            for place, (node, n_rows, share, _, right, features, added) in enumerate(self.route)
+        ]
+        return MemoryExplanation(**wording.head(column, self.probability), retrieved=retrieved, path=path)
 
 
 def _memory_line(memory: Memory) -> str:

@@ -1,23 +1,69 @@
-"""What explanations of all kinds of trees share: a label with its probability, and what a score is made of."""
+"""What explanations of all methods share: a label with its probability, and the parts of a score."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ramify.base.naming import feature_names
-
 if TYPE_CHECKING:
+    from rich.text import Text
     from rich.tree import Tree
+
+
+class Naming(Protocol):
+    """The part of a schema that explanations need."""
+
+    n_features: int
+
+    def label_of(self, column: int) -> Any: ...
+    def labels_of(self, columns: Sequence[int] | NDArray[np.integer]) -> list[Any]: ...
+    def label_name(self, column: int) -> str: ...
+    def feature_names_of(self, columns: NDArray[np.integer]) -> list[str]: ...
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How a raw explanation is put into words: names from the schema, the row's own terms, features shown per step."""
+
+    schema: Naming
+    terms: Mapping[int, str]
+    top: int
+
+    def score_parts(self, features: NDArray[np.int32], added: NDArray[np.float32]) -> dict[str, Any]:
+        """A step's `score`, `bias`, `contributions` (the largest first) and `rest`, the sum of the others.
+
+        The bias is any feature outside of the schema's columns.
+        """
+        is_bias = (features < 0) | (features >= self.schema.n_features)
+        bias = float(added[is_bias].sum(dtype=np.float64))
+        features, of_features = features[~is_bias], added[~is_bias].astype(np.float64)
+        order = np.argsort(-np.abs(of_features), kind="stable")[: self.top]
+        known = self.schema.feature_names_of(features[order])
+        names = [self.terms.get(int(f)) or name for f, name in zip(features[order], known, strict=True)]
+        total = float(of_features.sum())
+        return {
+            "score": total + bias,
+            "bias": bias,
+            "contributions": [Contribution(*pair) for pair in zip(names, of_features[order].tolist(), strict=True)],
+            "rest": total - float(of_features[order].sum()),
+        }
+
+    def head(self, column: int, probability: float) -> dict[str, Any]:
+        """What every explanation starts with."""
+        return {
+            "label": self.schema.label_of(column),
+            "name": self.schema.label_name(column),
+            "probability": probability,
+        }
 
 
 @dataclass(frozen=True)
 class ExplainedLabel:
-    """What every explanation begins with: a label, what it is called, and its probability for the row."""
+    """What every explanation starts with: a label, its name, and its probability for the row."""
 
     label: Any
     name: str
@@ -39,6 +85,12 @@ class ExplainedLabel:
         return {"label": self.label, "name": self.name, "probability": self.probability}
 
 
+class RawExplanation(Protocol):
+    """What `Model.explain` returns: columns and numbers, which `describe` puts into words."""
+
+    def describe(self, wording: Wording, column: int) -> ExplainedLabel: ...
+
+
 class Contribution(NamedTuple):
     """What a feature of the row added to a node's score."""
 
@@ -46,33 +98,12 @@ class Contribution(NamedTuple):
     value: float
 
 
-def made_of(
-    model: Any, features: NDArray[np.int32], added: NDArray[np.float32], top: int, terms: Mapping[int, str]
-) -> dict[str, Any]:
-    """A step's `score`, `bias`, `contributions` (the largest first) and `rest`, what the others added."""
-    is_bias = features >= model.n_features_in_
-    bias = float(added[is_bias].sum(dtype=np.float64))
-    features, of_features = features[~is_bias], added[~is_bias].astype(np.float64)
-    order = np.argsort(-np.abs(of_features), kind="stable")[:top]
-    names = [
-        terms.get(int(f)) or name
-        for f, name in zip(features[order], feature_names(model, features[order]), strict=True)
-    ]
-    total = float(of_features.sum())
-    return {
-        "score": total + bias,
-        "bias": bias,
-        "contributions": [Contribution(*pair) for pair in zip(names, of_features[order].tolist(), strict=True)],
-        "rest": total - float(of_features[order].sum()),
-    }
-
-
 def title(label: Any, name: str) -> str:
     """A label with its name, if it has one."""
     return f"{label} {name}".rstrip()
 
 
-def words(step: Any) -> str:
+def format_parts(step: Any) -> str:
     """A step's contributions in a line."""
     parts = [f"{feature} {value:+.2f}" for feature, value in step.contributions]
     if abs(step.rest) >= 0.005:
@@ -82,12 +113,12 @@ def words(step: Any) -> str:
     return ", ".join(parts) if parts else "no feature of the row is known here"
 
 
-def coloured(step: Any) -> Any:
-    """The same line for a terminal: what pushed up is green, what pulled down is red."""
+def coloured(step: Any) -> Text:
+    """The same line for a terminal: contributions above zero in green, below zero in red."""
     from rich.text import Text
 
     text = Text(style="dim") if not step.contributions else Text()
-    for place, part in enumerate(words(step).split(", ")):
+    for place, part in enumerate(format_parts(step).split(", ")):
         sign = part.rpartition(" ")[2][:1]
         text.append("  " * (place > 0))
         # No-break spaces keep a feature and its number on one line.

@@ -4,61 +4,48 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
-from importlib import import_module
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
-from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
-from sklearn.utils.validation import check_is_fitted
 
 import ramify
+from ramify import registry
 from ramify.data.names import NameTable
-from ramify.data.ngrams import WordNgramVectorizer
 from ramify.files.directory import ModelFileError, read_model, write_model
 from ramify.trees.label_tree import LabelTree
 
-# Every class that a model file may name, and where it lives. Nothing else is ever imported for a file.
-MODELS = {
-    "FastXMLClassifier": "ramify.models.fastxml.classifier",
-    "FilterTreeClassifier": "ramify.models.filter_tree.classifier",
-    "LOMTreeClassifier": "ramify.models.lomtree.classifier",
-    "MemoryTreeClassifier": "ramify.models.memory_tree.classifier",
-    "OnlinePLTClassifier": "ramify.models.online_plt.classifier",
-    "PLTClassifier": "ramify.models.plt.classifier",
-    "SpectralTreeClassifier": "ramify.models.spectral.classifier",
-    "ThresholdClassifier": "ramify.models.threshold.classifier",
-    "TreeSoftmaxClassifier": "ramify.models.softmax.classifier",
-}
+if TYPE_CHECKING:
+    from ramify.base.fitted import FittedModel
 
 _MANY = 64
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Save a fitted model to a directory; what was there is replaced as a whole, or, if interrupted, not at all."""
-    check_is_fitted(model)
-    name = type(model).__name__
-    if MODELS.get(name) != type(model).__module__:
+def save(classifier: Any, path: str | os.PathLike[str]) -> None:
+    """Save a fitted classifier to a directory, which is replaced as a whole or, if interrupted, not at all."""
+    name = type(classifier).__name__
+    if not registry.has_class(type(classifier)):
         raise ModelFileError(
-            f"{type(model).__module__}.{name} is not one of the library's own classifiers, "
+            f"{type(classifier).__module__}.{name} is not one of the library's own classifiers, "
             "and only those have model files: use pickle or joblib for classes of your own"
         )
     arrays: dict[str, NDArray[Any]] = {}
-    fitted, state = model._fitted_state()
-    content = {
-        "library_version": ramify.__version__,
-        "class": name,
-        "parameters": _pack_parameters(model, "parameters", arrays),
-        "fitted": pack(fitted, "fitted", arrays),
-        "model": pack(state, "model", arrays),
-    }
+    fitted: FittedModel = classifier._answering()
+    with fitted.lock:  # schema and model must be of the same moment
+        content = {
+            "library_version": ramify.__version__,
+            "class": name,
+            "parameters": _pack_parameters(classifier, "parameters", arrays),
+            "fitted": pack(fitted.values(), "fitted", arrays),
+            "model": pack(fitted.model.state()._asdict(), "model", arrays),
+        }
     write_model(path, content, arrays)
 
 
 def load(path: str | os.PathLike[str], verify: bool | None = None) -> Any:
-    """Load a model that `save` has written; its arrays are memory-mapped, so processes share them.
+    """Load a classifier that `save` has written; its arrays are memory-mapped, so processes share them.
 
     `verify=True` compares every byte with the checksum; by default this is done for models of up to 64 MB.
 
@@ -69,20 +56,44 @@ def load(path: str | os.PathLike[str], verify: bool | None = None) -> Any:
     ...     load(folder).predict(["a green pear"]).tolist()
     ['pear']
     """
+    with _reading(path, verify) as (name, manifest, arrays):
+        classifier = registry.load_class(name)(**unpack(manifest["parameters"], arrays))
+        classifier._set_fitted(_fitted_model(name, manifest, arrays))
+        if getattr(classifier, "vectorizer", None) is _FITTED:
+            from sklearn.base import clone
+
+            classifier.vectorizer = clone(classifier.vectorizer_)
+    return classifier
+
+
+def load_fitted(path: str | os.PathLike[str], verify: bool | None = None) -> FittedModel:
+    """Load the schema and the model of a classifier, to query them: needs no scikit-learn for rows of numbers.
+
+    >>> import tempfile
+    >>> from ramify import PLTClassifier
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     PLTClassifier(random_state=0).fit(["red apple", "green pear"] * 5, ["apple", "pear"] * 5).save(folder)
+    ...     load_fitted(folder).predict_one("a green pear", top_k=1)[0][0]
+    'pear'
+    """
+    with _reading(path, verify) as (name, manifest, arrays):
+        return _fitted_model(name, manifest, arrays)
+
+
+@contextmanager
+def _reading(
+    path: str | os.PathLike[str], verify: bool | None
+) -> Iterator[tuple[str, dict[str, Any], dict[str, NDArray[Any]]]]:
+    """The class, manifest and arrays of a model; whatever is wrong with them becomes a ModelFileError."""
     manifest, arrays = read_model(path, verify)
     name = manifest.get("class")
-    if not isinstance(name, str) or name not in MODELS:
+    if not isinstance(name, str) or name not in registry.CLASSIFIERS:
         raise ModelFileError(
             f"{path} holds a {str(name)[:60]!r}, which ramify {ramify.__version__} does not have "
             f"(saved by {str(manifest.get('library_version'))[:20]}): upgrade ramify"
         )
-    cls = getattr(import_module(MODELS[name]), name)
     try:
-        fitted, state = (unpack(manifest[part], arrays) for part in ("fitted", "model"))
-        model = cls(**unpack(manifest["parameters"], arrays))
-        model._restore_fitted(fitted, state)
-        if getattr(model, "vectorizer", None) is _FITTED:
-            model.vectorizer = clone(model.vectorizer_)
+        yield name, manifest, arrays
     except ModelFileError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -90,7 +101,13 @@ def load(path: str | os.PathLike[str], verify: bool | None = None) -> Any:
             f"{path} does not hold a sound {name} (saved by ramify {str(manifest.get('library_version'))[:20]}, "
             f"this is {ramify.__version__}): {type(error).__name__}: {error}"
         ) from error
-    return model
+
+
+def _fitted_model(name: str, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
+    from ramify.base.fitted import FittedModel
+
+    model_class = registry.load_model_class(name)
+    return FittedModel.restore(name, unpack(manifest["fitted"], arrays), model_class, unpack(manifest["model"], arrays))
 
 
 class _Fitted:
@@ -103,7 +120,7 @@ _FITTED = _Fitted()
 def _pack_parameters(model: Any, where: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     packed = {}
     for name, value in model.get_params(deep=False).items():
-        if isinstance(value, TfidfVectorizer | HashingVectorizer | WordNgramVectorizer):
+        if name == "vectorizer" and hasattr(value, "fit_transform"):
             packed[name] = {"$fitted": name} if hasattr(model, "vectorizer_") else None
             continue
         try:
@@ -143,7 +160,7 @@ def pack(value: Any, where: str, arrays: dict[str, NDArray[Any]]) -> Any:
         return {"$tree": where, "n_labels": int(value.n_labels)}
     if isinstance(value, np.ndarray):
         return _pack_array(value, where, arrays)
-    if MODELS.get(type(value).__name__) == type(value).__module__:
+    if registry.has_class(type(value)):
         return {"$model": type(value).__name__, "parameters": _pack_parameters(value, where, arrays)}
     raise ModelFileError(
         f"{where} is a {type(value).__name__} ({repr(value)[:60]}), which a model file cannot hold: "
@@ -198,7 +215,7 @@ def unpack(value: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
     if mark == "$tree":
         return LabelTree(arrays[f"{content}.parent"], arrays[f"{content}.label"], value["n_labels"])
     if mark == "$model":
-        return getattr(import_module(MODELS[content]), content)(**unpack(value["parameters"], arrays))
+        return registry.load_class(content)(**unpack(value["parameters"], arrays))
     if mark == "$fitted":
         return _FITTED
     raise ModelFileError(f"the manifest has the unknown mark {mark!r}: it was saved by a newer library; upgrade ramify")

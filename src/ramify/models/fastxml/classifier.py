@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,59 +9,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from ramify import _core
-from ramify.base.answers import same_columns
-from ramify.base.classifier import ExtremeClassifier, Query, TrainingData
+from ramify.base.classifier import ExtremeClassifier
+from ramify.base.training import TrainingData
 from ramify.common.progress import phase
 from ramify.common.validation import check_flag, check_integer, check_number
-from ramify.data.csr import csr_parts, csr_rows, label_parts
-from ramify.explain.row_path import RawStep
+from ramify.data.csr import csr_parts, label_parts
+from ramify.models.fastxml.model import FastXMLModel
 
-
-class Forest:
-    """The flat arrays of grown trees, maybe memory-mapped, and their reader: see core/forest/instance_forest.hpp."""
-
-    def __init__(
-        self, arrays: dict[str, NDArray[Any]], *, n_labels: int, n_features: int, normalize: bool, bias: float
-    ) -> None:
-        self.arrays = arrays
-        self.n_labels = n_labels
-        self.n_features = n_features
-        self.normalize = normalize
-        self.bias = bias
-
-    @cached_property
-    def core(self) -> _core.InstanceForest:
-        """The compiled reader; checks the arrays when it is built, and is never stored."""
-        features = _core.FeatureSettings(self.n_features, self.normalize, self.bias)
-        return _core.InstanceForest(self.arrays, self.n_labels, features)
-
-    @property
-    def n_trees(self) -> int:
-        return len(self.arrays["tree_begin"]) - 1
-
-    def label_share(self, column: int) -> NDArray[np.float64]:
-        """For each node the share of its training rows that have a label, as its leaves remember it."""
-        child, mass = self.arrays["child"], self.arrays["mass"]
-        counted = np.zeros(len(child), dtype=np.float64)
-        entries = np.flatnonzero(self.arrays["label"] == column)
-        leaves = np.searchsorted(self.arrays["label_begin"], entries, side="right") - 1
-        counted[leaves] = self.arrays["probability"][entries] * mass[leaves].astype(np.float64)
-        # Children come after their parents, and a level of a tree lies together: from the deepest level up.
-        for inner in reversed(self._levels()):
-            counted[inner] = counted[child[inner]] + counted[child[inner] + 1]
-        share: NDArray[np.float64] = counted / mass
-        return share
-
-    def _levels(self) -> list[NDArray[np.int64]]:
-        child = self.arrays["child"]
-        levels, level = [], self.arrays["tree_begin"][:-1]
-        while len(level := level[child[level] >= 0]):
-            levels.append(level)
-            level = np.concatenate((child[level], child[level] + 1))
-        return levels
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "core"}
+# Newton steps of a separator; in practice `tol` stops it earlier.
+MAX_NEWTON = 20
 
 
 class FastXMLClassifier(ExtremeClassifier):
@@ -70,20 +25,21 @@ class FastXMLClassifier(ExtremeClassifier):
 
     A sparse logistic separator learns the halves and routes new rows; leaves hold the mean of their rows' labels, and
     a label's probability is the mean over the trees. Papers: Prabhu and Varma 2014, sections 4 and 5 (FastXML);
-    extreme-f-measure, section 5.3; Jain et al. 2016, section 5 (the propensity-scored loss of PfastreXML).
+    Jasinska et al., "Extreme F-Measure Maximization using Sparse Probability Estimates", section 5.3; Jain et al. 2016,
+    section 5 (the propensity-scored loss of PfastreXML).
 
     Parameters
     ----------
     n_trees : int
         Trees in the ensemble, each from its own seed.
     max_leaf : int
-        A node with at most so many training rows (or so much weight) is a leaf.
+        A node with at most this many training rows (or this much weight) is a leaf.
     C : float
         Cost of a row on the wrong side against the L1 norm of the separator's weights; both sides count the same.
-    eps : float
-        A separator is solved until its optimum is violated by at most this share of what it was at the start.
+    tol : float
+        A separator is solved until its optimality is violated by at most this share of the violation at the start.
     max_iterations : int
-        Rounds of rankings and sides at a node; it stops sooner when no row changes sides.
+        Rounds of ranking and assigning at a node; fewer if no row changes sides.
     propensity : None, (A, B), or an array with a propensity in (0, 1] for each label
         Count a label 1/propensity in the nDCG, so that rare labels have a say; (A, B) takes `metrics.propensities`.
         Only the splits change: probabilities stay probabilities.
@@ -108,15 +64,13 @@ class FastXMLClassifier(ExtremeClassifier):
     ['apple', 'red']
     """
 
-    forest_: Forest
-
     def __init__(
         self,
         *,
         n_trees: int = 50,
         max_leaf: int = 10,
         C: float = 0.6,
-        eps: float = 0.01,
+        tol: float = 0.01,
         max_iterations: int = 100,
         propensity: tuple[float, float] | ArrayLike | None = None,
         labels_per_leaf: int = 100,
@@ -130,7 +84,7 @@ class FastXMLClassifier(ExtremeClassifier):
         self.n_trees = n_trees
         self.max_leaf = max_leaf
         self.C = C
-        self.eps = eps
+        self.tol = tol
         self.max_iterations = max_iterations
         self.propensity = propensity
         self.labels_per_leaf = labels_per_leaf
@@ -145,31 +99,31 @@ class FastXMLClassifier(ExtremeClassifier):
         check_integer("n_trees", self.n_trees, at_least=1, at_most=1_000_000)
         check_integer("max_leaf", self.max_leaf, at_least=1)
         check_number("C", self.C, above=0)
-        check_number("eps", self.eps, at_least=0)
+        check_number("tol", self.tol, at_least=0)
         check_integer("max_iterations", self.max_iterations, at_least=1, at_most=2**31 - 1)
         check_integer("labels_per_leaf", self.labels_per_leaf, at_least=1)
         check_flag("normalize", self.normalize)
         check_number("bias", self.bias, at_least=0)
         check_flag("verbose", self.verbose)
 
-    def _fit(self, data: TrainingData) -> None:
+    def _train(self, data: TrainingData) -> FastXMLModel:
+        n_labels, n_features = data.n_labels, data.n_features
         settings = _core.ForestSettings(
             n_trees=self.n_trees,
             max_leaf=self.max_leaf,
             # Rows of a multi-class answer sum to one, so no leaf may lose a class.
-            labels_per_leaf=self.n_labels_ if self.is_multiclass_ else self.labels_per_leaf,
+            labels_per_leaf=n_labels if data.is_multiclass else self.labels_per_leaf,
             max_iterations=self.max_iterations,
             C=self.C,
-            eps=self.eps,
+            eps=self.tol,
             max_newton=MAX_NEWTON,
         )
-        n_features = data.X.shape[1]
         progress = _core.Progress()
         with phase("growing trees", progress):
             arrays = _core.grow_forest(
                 *csr_parts(data.X),
                 *label_parts(data.Y),
-                self.n_labels_,
+                n_labels,
                 label_gain(self.propensity, data.Y, data.sample_weight),
                 data.sample_weight,
                 _core.FeatureSettings(n_features, self.normalize, self.bias),
@@ -178,59 +132,14 @@ class FastXMLClassifier(ExtremeClassifier):
                 data.n_threads,
                 progress,
             )
-        self.forest_ = Forest(
-            arrays, n_labels=self.n_labels_, n_features=n_features, normalize=self.normalize, bias=self.bias
-        )
-
-    def _sparse_probabilities(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
-        if query.labels is not None:
-            labels = query.labels.astype(np.int32, copy=False)
-            named = self.forest_.core.named(*csr_parts(X), labels, self._n_threads())
-            return same_columns(named, labels, self.n_labels_)
-        indptr, indices, data, _ = self._answered(X, query)
-        return csr_rows(data, indices, indptr, (X.shape[0], self.n_labels_))
-
-    def _n_inner_products(self, X: sparse.csr_array, query: Query) -> int:
-        return self._answered(X, query)[3]
-
-    def _answered(self, X: sparse.csr_array, query: Query) -> tuple[Any, Any, Any, int]:
-        """CSR parts of the answer, and the number of separators asked."""
-        return self.forest_.core.predict(*csr_parts(X), query.top_k, *query.thresholds, self._n_threads())
-
-    def _predict_row(
-        self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int | None, threshold: float
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        return self.forest_.core.predict_row(indices, values, self.n_labels_ if top_k is None else top_k, threshold)
-
-    def _explain_routes(
-        self, indices: NDArray[np.int32], values: NDArray[np.float32], column: int
-    ) -> list[list[RawStep]]:
-        share, mass = self.forest_.label_share(column), self.forest_.arrays["mass"]
-        routes = (self.forest_.core.route(indices, values, tree) for tree in range(self.forest_.n_trees))
-        return [
-            [
-                (node, float(mass[node]), float(share[node]), score, features, added)
-                for node, score, features, added in route
-            ]
-            for route in routes
-        ]
-
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        return {"normalize": self.forest_.normalize, "bias": self.forest_.bias}, self.forest_.arrays
-
-    def _restore(self, metadata: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        self.forest_ = Forest(
+        return FastXMLModel(
             arrays,
-            n_labels=self.n_labels_,
-            n_features=self.n_features_in_,
-            normalize=check_flag("normalize", metadata["normalize"]),
-            bias=check_number("bias", metadata["bias"]),
+            normalize=self.normalize,
+            bias=self.bias,
+            n_labels=n_labels,
+            n_features=n_features,
+            is_multiclass=data.is_multiclass,
         )
-        _ = self.forest_.core  # checks the arrays now, not at the first question
-
-
-# Separators need few steps: what stops them is eps.
-MAX_NEWTON = 20
 
 
 def label_gain(

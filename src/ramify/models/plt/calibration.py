@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.isotonic import isotonic_regression
 
 from ramify import _core
 
@@ -114,6 +113,8 @@ def _fit_level(
         logits, value = logits - size * step, new
     # A running maximum would rise with every bump of noise, and all probabilities with it: falling stretches are
     # levelled to their mean, knots counting by what the data say about them.
+    from sklearn.isotonic import isotonic_regression  # a trained model is queried without scikit-learn
+
     p = expit(hat @ logits)
     certainty = np.abs(hat).T @ (total * p * (1 - p)) + pull
     return np.asarray(isotonic_regression(logits, sample_weight=certainty) + 1e-3 * np.arange(len(KNOTS)))

@@ -1,4 +1,4 @@
-"""What an answer cost, and what a search that does not look everywhere may have missed."""
+"""The cost of an answer, and what a search with a beam or with slack may have missed."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from scipy import sparse
 
 @dataclass(frozen=True)
 class SearchReport:
-    """The answer to some rows, with its price.
+    """An answer with its cost.
 
-    Paper: efficiency-precision label trees, section 6, asks for a search that stops when it is done.
+    Paper: "Enabling Efficiency-Precision Trade-offs for Label Trees", section 6 (searches that stop early).
     """
 
-    #: What `predict_proba` answers.
+    #: The result of `predict_proba`.
     answer: sparse.csr_array
     #: Blocks scored for each row, in all trees.
     blocks: NDArray[np.int64]
-    #: For each row the probability of the likeliest path not followed that could have led into the answer. A label that
-    #: is missing has at most this probability in its tree; 0 says that the answer is exact.
-    given_up: NDArray[np.float32]
+    #: For each row the probability of the best path left out that could have entered the answer. A missing label has at
+    #: most this probability in its tree; 0 means that the answer is exact.
+    missed_probability: NDArray[np.float32]
 
     @property
     def mean_blocks(self) -> float:
-        """Blocks scored for a row, on average."""
+        """Mean number of blocks scored per row."""
         return float(self.blocks.mean()) if len(self.blocks) else float("nan")
 
     @property
     def exact_rows(self) -> float:
-        """The share of the rows whose answer is certainly that of an exact search."""
-        return float((self.given_up == 0).mean()) if len(self.given_up) else float("nan")
+        """The share of the rows whose answer is certainly exact."""
+        return float((self.missed_probability == 0).mean()) if len(self.missed_probability) else float("nan")

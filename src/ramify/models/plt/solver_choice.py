@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
 from ramify import _core
 from ramify.models.plt.calibration import IDENTITY, Link, fit_link, fit_softmax_link, knot_shares
+from ramify.models.plt.solver import PLTSolver
 
 # Pairs (C, positive_weight), the most usual first: it is kept where the held-out rows cannot tell them apart.
 # Where exactly one label is true, positives are few and weigh more.
@@ -31,25 +30,26 @@ PROMISING = 0.01
 
 
 def choose_solver(
-    trainer: _core.BlockTrainer,
-    *,
-    is_multiclass: bool,
-    loss: str,
-    C: float | None,
-    positive_weight: float | None,
-    calibrate: bool,
-    **settings: Any,
+    trainer: _core.BlockTrainer, given: PLTSolver, *, is_multiclass: bool, calibrate: bool
 ) -> tuple[_core.SolverSettings, Link]:
     """Solver settings with C and positive_weight as given, or else those that serve held-out rows best, and their link.
 
     Best is the least Brier score, or for multi-class the least log loss of the softmax. Unless the second candidate is
     clearly better than the first, the others, further along the same way, are not tried.
     """
-    usual = (MULTICLASS if is_multiclass else MULTILABEL)[loss]
-    if C is not None:
+    usual = (MULTICLASS if is_multiclass else MULTILABEL)[given.loss]
+    if given.C is not None:
         usual = usual[:1]
-    pairs = dict.fromkeys((c if C is None else C, w if positive_weight is None else positive_weight) for c, w in usual)
-    solvers = [_core.SolverSettings(loss=loss, C=c, positive_weight=w, **settings) for c, w in pairs]
+    pairs = dict.fromkeys(
+        (C if given.C is None else given.C, weight if given.positive_weight is None else given.positive_weight)
+        for C, weight in usual
+    )
+    solvers = [
+        _core.SolverSettings(
+            loss=given.loss, C=C, positive_weight=weight, max_epochs=given.n_epochs, eps=given.tol, prune=given.prune
+        )
+        for C, weight in pairs
+    ]
     if len(solvers) == 1 and not calibrate:
         return solvers[0], IDENTITY
     share = min(1.0, max(LEAST_SHARE, ENOUGH_WORK / max(trainer.total_work, 1)))

@@ -1,4 +1,4 @@
-"""A label tree with trained blocks: what a label-tree model is made of once training is over."""
+"""A label tree with its trained blocks, ready to be searched."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify import _core
-from ramify.base.answers import Threshold
+from ramify.base.answers import Threshold, node_thresholds
 from ramify.data.csr import csr_parts
 from ramify.models.plt.calibration import Link
 from ramify.trees.label_tree import LabelTree
@@ -20,29 +20,17 @@ if TYPE_CHECKING:
     from typing_extensions import Required, Unpack
 
 
-def node_thresholds(tree: LabelTree, threshold: Threshold) -> tuple[float, NDArray[np.float32] | None]:
-    """A threshold as searches take it: one number, or for each node the least that a label below it asks for.
-
-    >>> node_thresholds(LabelTree.from_nested([[0, 1], 2]), 0.5)
-    (0.5, None)
-    """
-    if isinstance(threshold, np.ndarray):
-        return 0.0, np.ascontiguousarray(tree.subtree_minimum(threshold), dtype=np.float32)
-    return threshold, None
-
-
 class Search(TypedDict, total=False):
-    """What a search is asked for: at most top_k labels a row (None: all), each at least the threshold.
+    """Arguments of a search: at most top_k labels a row (None: all), each at least the threshold.
 
-    Thresholds per label prune a subtree at the least of them (extreme-f-measure, section 5). With a beam, so many nodes
-    are kept at each level. With a bound, a node is opened only where 1 - bound of its probability is not beaten by the
-    answer so far.
+    Thresholds per label prune a subtree at the least of them (Jasinska et al. 2016, section 5). A beam keeps that many
+    nodes at each level. With slack, a node is opened only if 1 - slack of its probability beats the answer so far.
     """
 
     top_k: Required[int | None]
     threshold: Required[Threshold]
     beam: int | None
-    bound: float
+    slack: float
     n_threads: int
 
 
@@ -60,12 +48,12 @@ class TrainedTree:
     normalize: bool
     bias: float
     is_multiclass: bool
-    C: float = 1.0  # how it was trained, for the record
+    C: float = 1.0  # of the solver, for the record
     positive_weight: float = 1.0
 
     @cached_property
     def core(self) -> _core.LabelTreeModel:
-        """The compiled searcher; built when first asked, and never stored."""
+        """The compiled searcher; built at the first query, never stored."""
         tree = self.tree
         return _core.LabelTreeModel(
             self.blocks,
@@ -86,13 +74,15 @@ class TrainedTree:
         indptr, indices, data, _ = self.core.search(*self._asked(X, **how))
         return sparse.csr_array((data, indices, indptr), shape=(X.shape[0], self.tree.n_labels))
 
-    def trace(self, X: sparse.csr_array, **how: Unpack[Search]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """What `search` costs: for each row the blocks that it scores, and the likeliest path that it gives up."""
-        traced = self.core.trace(*self._asked(X, **how))
-        return traced[4], traced[5]
+    def trace(
+        self, X: sparse.csr_array, **how: Unpack[Search]
+    ) -> tuple[sparse.csr_array, NDArray[np.int32], NDArray[np.float32]]:
+        """`search` with its cost: for each row the blocks scored, and the probability of the best path left out."""
+        indptr, indices, data, _, blocks, missed = self.core.trace(*self._asked(X, **how))
+        return sparse.csr_array((data, indices, indptr), shape=(X.shape[0], self.tree.n_labels)), blocks, missed
 
     def n_inner_products(self, X: sparse.csr_array, **how: Unpack[Search]) -> int:
-        """Inner products that `search` takes for all these rows; as the paper's table 2 counts (extreme-f-measure)."""
+        """Inner products that `search` computes for all these rows, counted as in Jasinska et al. 2016, table 2."""
         return self.core.search(*self._asked(X, **how))[3]
 
     def _asked(
@@ -102,11 +92,11 @@ class TrainedTree:
         top_k: int | None,
         threshold: Threshold,
         beam: int | None = None,
-        bound: float = 0.0,
+        slack: float = 0.0,
         n_threads: int = 1,
     ) -> tuple[Any, Any, Any, int | None, float, NDArray[np.float32] | None, int, int, float]:
         """Arguments of the core's searches."""
-        return *csr_parts(X), top_k, *node_thresholds(self.tree, threshold), beam or 0, n_threads, bound
+        return *csr_parts(X), top_k, *node_thresholds(self.tree, threshold), beam or 0, n_threads, slack
 
     def named(self, X: sparse.csr_array, labels: sparse.csr_array, n_threads: int = 1) -> NDArray[np.float32]:
         """Probabilities of the entries of `labels` (n, n_labels): of each row, the labels that it names."""

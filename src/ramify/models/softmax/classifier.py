@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from ramify import _core, trees
-from ramify.base.answers import same_columns
-from ramify.base.classifier import ExtremeClassifier, Query, TrainingData
+from ramify.base.classifier import ExtremeClassifier
+from ramify.base.training import TrainingData
 from ramify.common.progress import phase
 from ramify.common.validation import check_choice, check_flag, check_integer, check_number
-from ramify.data.csr import csr_parts, csr_rows, label_parts
+from ramify.data.csr import csr_parts, label_parts
 from ramify.data.ngrams import WordNgramVectorizer
-from ramify.models.plt.trained_tree import node_thresholds
 from ramify.models.softmax.model import STORAGES, SoftmaxModel
 from ramify.trees.label_tree import LabelTree
 
@@ -34,20 +32,20 @@ class TreeSoftmaxClassifier(ExtremeClassifier):
     tree : "huffman", "interpolated", "kmeans", "random", "complete", "fano", "one_level", a LabelTree, or a builder
         The tree, or how it is built from X and Y. On texts, builders see TF-IDF weights of the words.
     arity : int or None
-        Children of an inner node, for builders that ask; None is 2 for softmax, as in fastText, and 16 for plt.
+        Children of an inner node, for builders that use it; None is 2 for softmax, as in fastText, and 16 for plt.
     max_leaf : int
-        The most labels below a node whose children are leaves, for builders that ask.
+        The most labels below a node whose children are leaves, for builders that use it.
     tree_options : dict or None
-        More for the builder, such as {"lam": 0.5} for "interpolated".
+        Further options of the builder, such as {"lam": 0.5} for "interpolated".
     dim : int
         Numbers in an embedding.
-    epochs : int
-        Times that training goes over the rows.
+    n_epochs : int
+        Passes over the rows.
     learning_rate : float
-        Of the first step; falls in a straight line to zero.
+        Of the first step; falls linearly to zero.
     loss : "auto", "softmax" or "plt"
-        "auto" is softmax for one class a row and plt for several labels. "softmax" on several labels draws one of them
-        at each visit, as fastText does; probabilities of a row then sum to one.
+        "auto" is softmax for one class per row and plt for several labels. "softmax" on several labels draws one of
+        them at each visit, as fastText does; probabilities of a row then sum to one.
     batch_size : int
         Rows whose gradients are taken side by side, with the same weights, then added in order; as many threads can
         help. 1 is fastText's descent, 4 as good everywhere; 16 is too much for few rows and long steps.
@@ -55,8 +53,6 @@ class TreeSoftmaxClassifier(ExtremeClassifier):
         Go over the rows in a new order in every epoch.
     hogwild : bool
         Let threads write into the embeddings without waiting for each other. The result then depends on chance.
-    word_ngrams, char_ngrams, n_buckets, min_count
-        How texts are read if no vectorizer is given: see `ramify.data.WordNgramVectorizer`.
     storage : "float32" or "int8"
         "int8" keeps the trained model in bytes, a quarter of the size; `quantize()` does so later.
     normalize : bool
@@ -64,7 +60,7 @@ class TreeSoftmaxClassifier(ExtremeClassifier):
     bias : float
         Value of the constant feature (0: none), as the end of a line is a word to fastText.
     vectorizer : None, WordNgramVectorizer, TfidfVectorizer or HashingVectorizer
-        For X given as texts.
+        For X given as texts; None: `ramify.data.WordNgramVectorizer()`, words without n-grams.
     n_jobs : int or None
         Threads; without hogwild the result does not depend on it, and they help only from 32 rows a step on.
     verbose : bool
@@ -80,8 +76,6 @@ class TreeSoftmaxClassifier(ExtremeClassifier):
     ['apple', 'red']
     """
 
-    model_: SoftmaxModel
-
     def __init__(
         self,
         *,
@@ -90,16 +84,12 @@ class TreeSoftmaxClassifier(ExtremeClassifier):
         max_leaf: int = 1,
         tree_options: dict[str, Any] | None = None,
         dim: int = 100,
-        epochs: int = 25,
+        n_epochs: int = 25,
         learning_rate: float = 0.5,
         loss: str = "auto",
         batch_size: int = 4,
         shuffle: bool = True,
         hogwild: bool = False,
-        word_ngrams: int = 1,
-        char_ngrams: tuple[int, int] | None = None,
-        n_buckets: int = 2_000_000,
-        min_count: int = 1,
         storage: str = "float32",
         normalize: bool = True,
         bias: float = 1.0,
@@ -113,16 +103,12 @@ class TreeSoftmaxClassifier(ExtremeClassifier):
         self.max_leaf = max_leaf
         self.tree_options = tree_options
         self.dim = dim
-        self.epochs = epochs
+        self.n_epochs = n_epochs
         self.learning_rate = learning_rate
         self.loss = loss
         self.batch_size = batch_size
         self.shuffle = shuffle
         self.hogwild = hogwild
-        self.word_ngrams = word_ngrams
-        self.char_ngrams = char_ngrams
-        self.n_buckets = n_buckets
-        self.min_count = min_count
         self.storage = storage
         self.normalize = normalize
         self.bias = bias
@@ -138,7 +124,7 @@ class TreeSoftmaxClassifier(ExtremeClassifier):
         if self.tree_options is not None and not isinstance(self.tree_options, dict):
             raise ValueError(f"tree_options must be a dict from option to value, got {self.tree_options!r}")
         check_integer("dim", self.dim, at_least=1, at_most=65536)
-        check_integer("epochs", self.epochs, at_least=1, at_most=2**31 - 1)
+        check_integer("n_epochs", self.n_epochs, at_least=1, at_most=2**31 - 1)
         check_number("learning_rate", self.learning_rate, above=0)
         check_choice("loss", self.loss, ["auto", "softmax", "plt"])
         check_integer("batch_size", self.batch_size, at_least=1, at_most=65536)
@@ -146,23 +132,19 @@ class TreeSoftmaxClassifier(ExtremeClassifier):
         check_number("bias", self.bias, at_least=0)
         for name in ("shuffle", "hogwild", "normalize", "verbose"):
             check_flag(name, getattr(self, name))
-        self._default_vectorizer().check_parameters()
+        if isinstance(self.vectorizer, WordNgramVectorizer):
+            self.vectorizer.check_parameters()
 
     def _default_vectorizer(self) -> WordNgramVectorizer:
-        return WordNgramVectorizer(
-            word_ngrams=self.word_ngrams,
-            char_ngrams=self.char_ngrams,
-            n_buckets=self.n_buckets,
-            min_count=self.min_count,
-        )
+        return WordNgramVectorizer()
 
-    def _fit(self, data: TrainingData) -> None:
-        if self.loss == "plt" and self.is_multiclass_:
+    def _train(self, data: TrainingData) -> SoftmaxModel:
+        if self.loss == "plt" and data.is_multiclass:
             raise ValueError(
                 "loss='plt' is for several labels a row; with one class a row their probabilities must sum to one: "
                 "use 'softmax' or 'auto', or give y as label collections"
             )
-        is_plt = self.loss == "plt" or (self.loss == "auto" and not self.is_multiclass_)
+        is_plt = self.loss == "plt" or (self.loss == "auto" and not data.is_multiclass)
         tree = self._build_tree(data, (16 if is_plt else 2) if self.arity is None else self.arity)
         progress = _core.Progress()
         with phase("training", progress):
@@ -176,10 +158,10 @@ class TreeSoftmaxClassifier(ExtremeClassifier):
                 tree.n_labels,
                 is_plt,
                 data.sample_weight,
-                _core.FeatureSettings(data.X.shape[1], self.normalize, self.bias),
+                _core.FeatureSettings(data.n_features, self.normalize, self.bias),
                 _core.SoftmaxSettings(
                     dim=self.dim,
-                    epochs=self.epochs,
+                    epochs=self.n_epochs,
                     learning_rate=self.learning_rate,
                     batch=self.batch_size,
                     shuffle=self.shuffle,
@@ -189,10 +171,11 @@ class TreeSoftmaxClassifier(ExtremeClassifier):
                 data.n_threads,
                 progress,
             )
-        self.model_ = SoftmaxModel(
+        return SoftmaxModel(
             tree=tree,
             arrays=arrays,
-            n_features=data.X.shape[1],
+            n_features=data.n_features,
+            is_multiclass=data.is_multiclass,
             dim=self.dim,
             is_plt=is_plt,
             normalize=self.normalize,
@@ -201,7 +184,7 @@ class TreeSoftmaxClassifier(ExtremeClassifier):
 
     def _build_tree(self, data: TrainingData, arity: int) -> LabelTree:
         with phase("building the tree"):
-            X, vectorizer = data.X, self.__dict__.get("vectorizer_")
+            X, vectorizer = data.X, data.schema.vectorizer
             if isinstance(vectorizer, WordNgramVectorizer) and not isinstance(self.tree, LabelTree):
                 X = vectorizer.tfidf(X)  # counts say little about what labels have in common: every text has its "the"
             return trees.resolve(
@@ -215,51 +198,32 @@ class TreeSoftmaxClassifier(ExtremeClassifier):
                 n_jobs=data.n_threads,
             )
 
+    # --- the trained model ----------------------------------------------------------------------------------------
+
     @property
     def tree_(self) -> LabelTree:
         """The label tree."""
-        return self.model_.tree
+        tree: LabelTree = self.model_.tree
+        return tree
 
     @property
     def embeddings_(self) -> NDArray[np.float32]:
         """The features' embeddings, a row each; zero for a feature that no training row had."""
-        rows = self.model_.rows("embedding")
-        every = np.zeros((self.n_features_in_, self.dim), dtype=np.float32)
-        every[self.model_.arrays["column"]] = rows[: len(self.model_.arrays["column"])]
+        model: SoftmaxModel = self.model_
+        rows, column = model.rows("embedding"), model.arrays["column"]
+        every = np.zeros((model.n_features, model.dim), dtype=np.float32)
+        every[column] = rows[: len(column)]
         return every
 
     def embed(self, X: Any) -> NDArray[np.float32]:
         """The rows as vectors: the mean of their features' embeddings."""
-        rows = self._check_rows(X)
-        return self.model_.core.hidden(*csr_parts(rows), self._n_threads())[:, : self.model_.dim]
+        fitted = self._fitted()
+        assert isinstance(fitted.model, SoftmaxModel)
+        return fitted.model.embed(fitted.schema.rows(X), self._n_threads())
 
     def quantize(self, storage: str = "int8") -> TreeSoftmaxClassifier:
-        """Make the fitted model small, once and for all; answers hardly change."""
-        self._check_fitted()
-        self.model_ = self.model_.stored_as(check_choice("storage", storage, STORAGES))
+        """Make the fitted model small, for good; answers hardly change."""
+        fitted = self._fitted()
+        assert isinstance(fitted.model, SoftmaxModel)
+        fitted.model = fitted.model.stored_as(check_choice("storage", storage, STORAGES))
         return self
-
-    def _sparse_probabilities(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
-        core, threads = self.model_.core, self._n_threads()
-        if query.labels is not None:
-            labels = query.labels.astype(np.int32, copy=False)
-            return same_columns(core.named(*csr_parts(X), labels, threads), labels, self.n_labels_)
-        thresholds = node_thresholds(self.tree_, query.threshold)
-        indptr, indices, data, _ = core.search(*csr_parts(X), query.top_k, *thresholds, threads)
-        return csr_rows(data, indices, indptr, (X.shape[0], self.n_labels_))
-
-    def _predict_row(
-        self, indices: NDArray[np.int32], values: NDArray[np.float32], top_k: int | None, threshold: float
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        return self.model_.core.search_row(indices, values, self.n_labels_ if top_k is None else top_k, threshold)
-
-    def _explain_row(
-        self, indices: NDArray[np.int32], values: NDArray[np.float32], column: int
-    ) -> list[tuple[LabelTree, list[Any]]]:
-        return [(self.tree_, self.model_.core.explain(indices, values, column))]
-
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        return self.model_.state()
-
-    def _restore(self, metadata: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        self.model_ = SoftmaxModel.from_state(metadata, arrays, self.n_features_in_, self.n_labels_)

@@ -1,17 +1,21 @@
-"""The hierarchical spectral method: a tree that learns which few labels to look at, and a classifier that looks."""
+"""The hierarchical spectral method: a tree finds candidate labels, a classifier scores them."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from ramify.models.spectral.base_classifier import BaseClassifier
 from ramify.models.spectral.candidate_tree import CandidateTree, TreeSettings, grow_candidate_tree
 from ramify.models.spectral.eigen_split import eigen_split, purity
-from ramify.models.spectral.learned_space import SPACES, learn_space
-from ramify.models.spectral.scaling import SCALINGS, hellinger, scaled_rows
+from ramify.models.spectral.learned_space import learn_space
+from ramify.models.spectral.scaling import hellinger
+
+if TYPE_CHECKING:
+    from ramify.models.spectral.candidate_scorer import CandidateScorer
 
 __all__ = [
-    "SCALINGS",
-    "SPACES",
     "BaseClassifier",
+    "CandidateScorer",
     "CandidateTree",
     "TreeSettings",
     "eigen_split",
@@ -19,5 +23,12 @@ __all__ = [
     "hellinger",
     "learn_space",
     "purity",
-    "scaled_rows",
 ]
+
+
+def __getattr__(name: str) -> Any:  # a saved model is queried without scikit-learn, which the scorer's class needs
+    if name == "CandidateScorer":
+        from ramify.models.spectral.candidate_scorer import CandidateScorer
+
+        return CandidateScorer
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

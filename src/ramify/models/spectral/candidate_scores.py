@@ -1,64 +1,58 @@
-"""Any classifier of the library behind a candidate tree: it scores the candidates of each leaf, and nothing else."""
+"""Any classifier behind a candidate tree: it scores the candidates of each row, and nothing else."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import clone
 
-from ramify.base.answers import keep_best, same_columns
-from ramify.base.classifier import Query, TrainingData
-from ramify.base.nested import train_inside
+from ramify.base.answers import keep_best
+from ramify.base.fitted import FittedModel
+from ramify.base.model import Query
 from ramify.data.csr import csr_rows
 
-if TYPE_CHECKING:
-    from ramify.models.spectral.answers import SpectralAnswers
-    from ramify.models.spectral.classifier import SpectralTreeClassifier
+
+def scores_behind(
+    behind: FittedModel, X: sparse.csr_array, candidates: sparse.csr_array, query: Query
+) -> sparse.csr_array:
+    """Probabilities of each row's candidates; with one class per row they sum to one."""
+    asked = Query(n_threads=query.n_threads, options=behind.options)
+    found = behind.model.named(X, candidates, asked)
+    if behind.model.is_multiclass:
+        found = _summing_to_one(found, candidates.indptr)
+    return csr_rows(found, candidates.indices, candidates.indptr, candidates.shape)
 
 
-def trained_base(model: SpectralTreeClassifier, data: TrainingData) -> Any:
-    """The classifier given as `base`, trained on the same rows as its own `fit` would."""
-    inner = clone(model.base)
-    if model.n_jobs is not None:
-        inner.n_jobs = model.n_jobs
-    return train_inside(model, inner, data)
+def _summing_to_one(found: NDArray[np.float32], indptr: NDArray[np.integer]) -> NDArray[np.float32]:
+    """Each row divided by its sum; rows of zeros are spread evenly."""
+    size = np.diff(indptr)
+    row_of = np.repeat(np.arange(len(size)), size)
+    total = np.zeros(len(size))
+    nonempty = np.flatnonzero(size)
+    if len(nonempty):
+        total[nonempty] = np.add.reduceat(found.astype(np.float64), indptr[:-1][nonempty])
+    share = np.where(total[row_of] > 0, found / np.where(total > 0, total, 1)[row_of], 1 / size[row_of])
+    return np.asarray(share, dtype=np.float32)
 
 
-def scores_behind(model: SpectralAnswers, X: sparse.csr_array, candidates: sparse.csr_array) -> sparse.csr_array:
-    """Probabilities of each row's candidates; of one class a row they are made to sum to one."""
-    if model.n_jobs is not None:
-        model.scorer_.n_jobs = model.n_jobs
-    data = np.empty(candidates.nnz, dtype=np.float32)
-    for rows in _with_the_same(candidates):
-        labels = candidates.indices[candidates.indptr[rows[0]] : candidates.indptr[rows[0] + 1]]
-        found = model.scorer_._sparse_probabilities(sparse.csr_array(X[rows]), Query(labels=labels))
-        probability = found.data.reshape(len(rows), len(labels))
-        if model.is_multiclass_:
-            total = probability.sum(axis=1, keepdims=True, dtype=np.float64)
-            even = np.full_like(probability, 1 / len(labels))
-            probability = np.where(total > 0, probability / np.where(total > 0, total, 1), even).astype(np.float32)
-        data[candidates.indptr[rows][:, None] + np.arange(len(labels))] = probability
-    return csr_rows(data, candidates.indices, candidates.indptr, candidates.shape)
-
-
-def _with_the_same(candidates: sparse.csr_array) -> list[NDArray[np.int64]]:
-    """Rows that have the same candidates together, those without any left out."""
-    found: dict[bytes, list[int]] = {}
-    for row, (start, stop) in enumerate(zip(candidates.indptr[:-1], candidates.indptr[1:], strict=True)):
-        if stop > start:
-            found.setdefault(candidates.indices[start:stop].tobytes(), []).append(row)
-    return [np.array(rows) for rows in found.values()]
+def named_of(found: sparse.csr_array, asked: sparse.csr_array) -> NDArray[np.float32]:
+    """The entries of `found` at the places of `asked`; labels that are no candidates have probability zero."""
+    n_labels = found.shape[1]
+    keys = [
+        np.repeat(np.arange(part.shape[0], dtype=np.int64), np.diff(part.indptr)) * n_labels + part.indices
+        for part in (found, asked)
+    ]
+    place = np.searchsorted(keys[0], keys[1])
+    is_found = place < len(keys[0])
+    is_found[is_found] = keys[0][place[is_found]] == keys[1][is_found]
+    values = np.zeros(len(keys[1]), dtype=np.float32)
+    values[is_found] = found.data[place[is_found]]
+    return values
 
 
 def complete(found: sparse.csr_array, query: Query) -> sparse.csr_array:
-    """The answer to a question from the candidates' probabilities: all other labels have probability zero."""
+    """The answer to a query from the candidates' probabilities: all other labels have probability zero."""
     n, n_labels = found.shape
-    if query.labels is not None:
-        dense = sparse.csc_array(found)[:, query.labels].toarray()
-        return same_columns(dense, query.labels, n_labels)
     threshold = query.threshold
     per_label = threshold if isinstance(threshold, np.ndarray) else np.full(n_labels, threshold, dtype=np.float32)
     always = np.flatnonzero(per_label <= 0)

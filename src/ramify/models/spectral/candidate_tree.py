@@ -37,7 +37,7 @@ class TreeSettings:
     prune: float = 0.0
     solver: str = "randomised"
     max_iterations: int = 6
-    tolerance: float = 0.01
+    tol: float = 0.01
     cg_iterations: int = 8
 
     def core(self, keeps_inner: bool) -> _core.CandidateTreeSettings:
@@ -52,7 +52,7 @@ class TreeSettings:
             keeps_inner=keeps_inner,
             solver=self.solver,
             max_iterations=self.max_iterations,
-            tolerance=self.tolerance,
+            tolerance=self.tol,
             cg_iterations=self.cg_iterations,
         )
 
@@ -283,19 +283,19 @@ class CandidateTree:
         arrays, n_nodes = self.arrays, len(self.arrays["child"])
         for name in ("mass", "sigma", "depth", "label_mass"):
             if arrays[name].shape != (n_nodes,):
-                raise ValueError(f"the tree's array {name} has a wrong length")
+                raise ValueError(f"the tree's array {name} has {arrays[name].shape} entries, expected {n_nodes}")
         begin, label, head = arrays["count_begin"], arrays["count_label"], arrays["head"]
         if begin.shape != (n_nodes + 1,) or begin[0] != 0 or begin[-1] != len(label) or (np.diff(begin) < 0).any():
-            raise ValueError("the tree's array count_begin does not fit")
+            raise ValueError("count_begin must not decrease, from 0 to the length of count_label")
         if len(arrays["count"]) != len(label) or arrays["head_count"].shape != (n_nodes * len(head),):
-            raise ValueError("the tree's counts do not fit")
+            raise ValueError("count and head_count must have one entry per label that they count")
         for numbers in (label, head):
             if len(numbers) and not (numbers.min() >= 0 and numbers.max() < self.n_labels):
-                raise ValueError("the tree counts labels that there are none of")
+                raise ValueError("count_label or head contains a label >= n_labels")
         if len(head) and (np.diff(head) <= 0).any():
-            raise ValueError("the tree's head labels must rise")
+            raise ValueError("head must be strictly increasing")
         if not all(np.isfinite(arrays[name]).all() for name in ("count", "head_count", "label_mass")):
-            raise ValueError("the tree's counts must be finite")
+            raise ValueError("count, head_count and label_mass must be finite")
 
 
 def _most_frequent_first(

@@ -24,7 +24,7 @@ def learn_space(
     sample_weight: NDArray[np.float32] | None = None,
     learning_rate: float = 0.3,
     eps: float = 1e-3,
-    passes: int = 10,
+    n_epochs: int = 10,
     shuffle: bool = True,
     seed: int = 0,
     n_threads: int = 1,
@@ -68,7 +68,7 @@ def learn_space(
         learning_rate=learning_rate,
         eps=eps,
         group_size=group_size,
-        passes=passes,
+        passes=n_epochs,
         is_shuffled=shuffle,
         seed=seed,
         n_threads=n_threads,
@@ -76,6 +76,6 @@ def learn_space(
     )
     if not np.isfinite(space.arrays["input"]).all():
         raise ValueError(
-            "learning the space diverged: give a smaller learning_rate, or rows of similar lengths (scaling)"
+            "learning the space diverged: give a smaller learning_rate, or rows of similar lengths (normalize)"
         )
     return space

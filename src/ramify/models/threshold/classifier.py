@@ -7,34 +7,38 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length
 
 from ramify.base.answers import no_entries
-from ramify.base.classifier import ExtremeClassifier, Query, TrainingData
-from ramify.base.nested import SHARED, train_inside
+from ramify.base.classifier import ExtremeClassifier
+from ramify.base.fitted import FittedModel
+from ramify.base.model import Query
+from ramify.base.nested import Nested, train_inside
+from ramify.base.training import TrainingData
 from ramify.common.progress import phase, shown
 from ramify.common.validation import check_choice, check_flag, check_integer, check_number
 from ramify.decide import C, OnlineF, choose_thresholds
-from ramify.decide.choice import CANDIDATES, METHODS, tried_values
+from ramify.decide.choice import CANDIDATES, METHODS, Choice, tried_values
 from ramify.decide.estimates import EMPTY, OBJECTIVES, kappa
 from ramify.decide.ofo import check_objective
 from ramify.models.plt.classifier import PLTClassifier
+from ramify.models.threshold.model import ThresholdModel
 
 
-def _learns_in_pieces(model: ThresholdClassifier) -> bool:
-    return model.method == "ofo" and hasattr(model.estimator, "partial_fit")  # the others are not online
+def _learns_in_pieces(classifier: ThresholdClassifier) -> bool:
+    return classifier.method == "ofo" and hasattr(classifier.estimator, "partial_fit")  # other methods are not online
 
 
 class ThresholdClassifier(ExtremeClassifier):
-    """Trains a classifier on most of the rows and, on the rest, tunes from which probability on each label is given.
+    """Trains a classifier on most of the rows and, on the rest, tunes the threshold of each label for an F measure.
 
     Prediction costs no more than the thresholds need: label trees are searched down to the least threshold of each
-    subtree. With one class a row there is nothing to decide: the estimator is trained on all rows and `predict` gives
-    the most probable class. Paper: extreme-f-measure, sections 4 and 6.2.
+    subtree. With one class per row there is nothing to decide: the estimator is trained on all rows and `predict`
+    returns the most probable class. Paper: Jasinska et al., "Extreme F-Measure Maximization using Sparse Probability
+    Estimates", sections 4 and 6.2.
 
     Parameters
     ----------
@@ -80,12 +84,6 @@ class ThresholdClassifier(ExtremeClassifier):
     >>> clf.thresholds_.shape, clf.c_ in clf.validation_
     ((50,), True)
     """
-
-    _may_know_no_label = True  # before the first label of a stream; the estimator says whether that is so
-    estimator_: Any
-    online_: dict[float, OnlineF]  # for each c, where `partial_fit` has learned
-    c_: float
-    validation_: dict[float, float]
 
     def __init__(
         self,
@@ -145,39 +143,45 @@ class ThresholdClassifier(ExtremeClassifier):
 
     # --- training -------------------------------------------------------------------------------------------------
 
-    def _fit(self, data: TrainingData) -> None:
-        if self.is_multiclass_:
-            self.estimator_ = self._trained(data)
-            return
+    def _fitted_on(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, classes: ArrayLike | None = None
+    ) -> FittedModel:
+        data = self._read_training_data(X, y, sample_weight, classes)
+        model, thresholds = self._tuned(data)
+        return FittedModel(data.schema, model, seed=data.seed, thresholds=thresholds)
+
+    def _train(self, data: TrainingData) -> ThresholdModel:
+        return self._tuned(data)[0]
+
+    def _tuned(self, data: TrainingData) -> tuple[ThresholdModel, NDArray[np.float32] | None]:
+        """The trained and tuned model, and its thresholds: none for one class per row, or for a single row."""
         n = data.X.shape[0]
         n_held_out = min(max(1, round(n * self.held_out)), n - 1)
-        if n_held_out == 0:
-            self.estimator_ = self._trained(data)  # a single row says nothing about thresholds: they stay at a half
-            return
+        if data.is_multiclass or n_held_out == 0:
+            return ThresholdModel(self._trained(data)), None
         order = check_random_state(data.seed).permutation(n)
         held_out, rest = order[:n_held_out], np.sort(order[n_held_out:])
-        self.estimator_ = self._trained(data.part(rest))
+        nested = self._trained(data.part(rest))
         with phase("tuning thresholds"):
-            self._tune(data, held_out)
+            choice = self._choose(nested, data, held_out)
         if self.refit:
-            self.estimator_ = self._trained(data)
+            nested = self._trained(data)
+        return ThresholdModel(nested, c=choice.c, tried=choice.values), choice.thresholds
 
-    def _trained(self, data: TrainingData) -> Any:
-        return train_inside(self, self._new_estimator(), data)
+    def _trained(self, data: TrainingData) -> Nested:
+        return train_inside(self._given(), self.n_jobs, data)
 
-    def _new_estimator(self) -> Any:
-        inner = PLTClassifier() if self.estimator is None else clone(self.estimator)
-        if self.n_jobs is not None:
-            inner.n_jobs = self.n_jobs
-        return inner
+    def _given(self) -> ExtremeClassifier:
+        return PLTClassifier() if self.estimator is None else self.estimator
 
-    def _tune(self, data: TrainingData, held_out: NDArray[np.int64]) -> None:
-        prior = np.bincount(data.Y.indices, minlength=self.n_labels_) / data.X.shape[0]
+    def _choose(self, nested: Nested, data: TrainingData, held_out: NDArray[np.int64]) -> Choice:
+        prior = np.bincount(data.Y.indices, minlength=data.n_labels) / data.X.shape[0]
         tried = tried_values(self.c)
         least = kappa(1 / max(tried), prior)
-        top_k = None if self.candidates is None else min(self.candidates, self.n_labels_)
-        P = self.estimator_._sparse_probabilities(data.X[held_out], Query(top_k, least))
-        choice = choose_thresholds(
+        top_k = None if self.candidates is None else min(self.candidates, data.n_labels)
+        model, options = nested.fitted.model, nested.fitted.options
+        P = model.search(data.X[held_out], Query(top_k, least, self._n_threads(), options))
+        return choose_thresholds(
             P,
             data.Y[held_out],
             method=self.method,
@@ -189,7 +193,6 @@ class ThresholdClassifier(ExtremeClassifier):
             empty=self.empty,
             folds=min(self.folds, len(held_out)),
         )
-        self.thresholds_, self.c_, self.validation_ = choice.thresholds, choice.c, choice.values
 
     # --- learning in pieces ---------------------------------------------------------------------------------------
 
@@ -199,78 +202,79 @@ class ThresholdClassifier(ExtremeClassifier):
     ) -> ThresholdClassifier:
         """Decide for these rows with what is known, then learn them: the thresholds follow the decisions ("ofo").
 
-        Labels may come up at any time. Every c has thresholds of its own on the way, and those of the best progressive
-        F so far are used; `validation_` tells it for each c. The result is that of OFO run afterwards over the same
+        Labels may appear at any time. Every c has thresholds of its own on the way, and those of the best progressive F
+        so far are used; `validation_` holds it for each c. The result is that of OFO run afterwards over the same
         probabilities with the bound as it was known at each row. Rows count once, whatever their weight.
         """
-        with shown(self.verbose is True):
+        with shown(self.verbose is True), self._lock():
             self._check_parameters()
             check_consistent_length(X, y)
             X, y = (part.tocsr() if hasattr(part, "tocsr") else part for part in (X, y))
-            if "online_" not in self.__dict__:
-                with self._unchanged_on_failure():
-                    self.estimator_ = self._new_estimator()
-                    self.online_ = {one: self._new_online(one) for one in tried_values(self.c)}
-                    self._learn_pieces(X, y, classes, sample_weight)
+            model = self.__dict__["fitted_"].model if "fitted_" in self.__dict__ else None
+            if model is not None and model.online is not None:
+                self._learn_pieces(self.estimator_, model.online, X, y, None, sample_weight)
             else:
-                self._learn_pieces(X, y, None, sample_weight)
+                inner = clone(self._given())
+                if self.n_jobs is not None:
+                    inner.n_jobs = self.n_jobs
+                online = {c: OnlineF(a=min(self.a, c), b=c, objective=self.objective) for c in tried_values(self.c)}
+                self._learn_pieces(inner, online, X, y, classes, sample_weight)
         return self
 
-    def _new_online(self, c: float) -> OnlineF:
-        return OnlineF(a=min(self.a, c), b=c, objective=self.objective)
-
-    def _learn_pieces(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
-        inner, n = self._asked(), len(y) if isinstance(y, list | tuple) else np.shape(y)[0]
-        if n > self.block and inner.__sklearn_is_fitted__():  # refuse bad rows before the first of them is learned
-            inner._check_rows(X)
-            inner._check_piece(inner.label_encoding_.encode(y)[0])
+    def _learn_pieces(
+        self, inner: Any, online: dict[float, OnlineF], X: Any, y: Any, classes: Any, sample_weight: Any
+    ) -> None:
+        n = len(y) if isinstance(y, list | tuple) else np.shape(y)[0]
+        if n > self.block and inner.__sklearn_is_fitted__():  # reject bad rows before the first of them is learned
+            inner.schema_.rows(X)
+            inner._accept((None, inner.schema_.labels.encode(y)[0], None))
         for start in range(0, n, self.block) if n > self.block else [None]:
             part = slice(start, None if start is None else min(start + self.block, n))
             rows, labels = (X, y) if start is None else (_safe_indexing(X, part), _safe_indexing(y, part))
             weight = sample_weight if sample_weight is None or start is None else np.asarray(sample_weight)[part]
-            self._test_then_learn(rows, labels, classes, weight)
-        if not self.is_multiclass_ and self.n_labels_:
-            self.validation_ = {c: online.f1(empty=self.empty) for c, online in self.online_.items()}
-            self.c_ = max(self.validation_, key=self.validation_.__getitem__)
-            self.thresholds_ = self.online_[self.c_].thresholds
+            self._test_then_learn(inner, online, rows, labels, classes, weight)
+        self._set_fitted(self._following(inner, online))
 
-    def _test_then_learn(self, X: Any, y: Any, classes: Any, weight: Any) -> None:
-        inner, answer = self.estimator_, None
+    def _following(self, inner: Any, online: dict[float, OnlineF]) -> FittedModel:
+        """The inner model with the thresholds of the best c so far."""
+        nested = Nested(type(inner).__name__, inner.fitted_)
+        schema, seed = inner.fitted_.schema, inner.fitted_.seed
+        if schema.is_multiclass or not schema.n_labels:
+            return FittedModel(schema, ThresholdModel(nested, online=online), seed=seed)
+        tried = {c: counts.f1(empty=self.empty) for c, counts in online.items()}
+        best = max(tried, key=tried.__getitem__)
+        model = ThresholdModel(nested, c=best, tried=tried, online=online)
+        return FittedModel(schema, model, seed=seed, thresholds=online[best].thresholds)
+
+    def _test_then_learn(
+        self, inner: Any, online: dict[float, OnlineF], X: Any, y: Any, classes: Any, weight: Any
+    ) -> None:
+        answer = None
         if inner.__sklearn_is_fitted__() and not inner.is_multiclass_:
-            rows = inner._check_rows(X)
-            answer = inner._answer(rows, Query(threshold=self._least_thresholds(rows.shape[0])))
+            fitted = inner._answering()
+            rows = fitted.schema.rows(X)
+            least = self._least_thresholds(online, fitted.schema.n_labels, rows.shape[0])
+            answer = fitted.search(rows, fitted.query(threshold=least))
         inner.partial_fit(X, y, classes=classes, sample_weight=weight)
-        for name in (*SHARED, "vectorizer_", "seed_"):
-            if name in inner.__dict__:
-                setattr(self, name, inner.__dict__[name])
         if inner.is_multiclass_:
             return
-        truth, _ = inner.label_encoding_.encode(y)
+        truth, _ = inner.schema_.labels.encode(y)
         answer = no_entries(truth.shape[0], 0) if answer is None else answer
         answer.resize(truth.shape)
-        for online in self.online_.values():
-            online.update(answer, truth)
+        for counts in online.values():
+            counts.update(answer, truth)
 
-    def _least_thresholds(self, n_rows: int) -> NDArray[np.float32]:
-        """What no threshold of any c falls below while these rows are decided: all that they can need to know."""
-        least = np.full(self.n_labels_, np.inf, dtype=np.float32)
-        for c, online in self.online_.items():
-            own = np.full(self.n_labels_, min(self.a, c) / (c + 2 * n_rows * self.n_labels_), dtype=np.float32)
-            known = online.least_after(n_rows)
+    def _least_thresholds(self, online: dict[float, OnlineF], n_labels: int, n_rows: int) -> NDArray[np.float32]:
+        """No threshold of any c falls below these while the rows are decided, so no lower estimates are needed."""
+        least = np.full(n_labels, np.inf, dtype=np.float32)
+        for c, counts in online.items():
+            own = np.full(n_labels, min(self.a, c) / (c + 2 * n_rows * n_labels), dtype=np.float32)
+            known = counts.least_after(n_rows)
             own[: len(known)] = known
             least = np.minimum(least, own)
         return least
 
-    def _check_rows(self, X: Any) -> sparse.csr_array:
-        if "online_" not in self.__dict__:
-            return super()._check_rows(X)
-        rows: sparse.csr_array = self.estimator_._check_rows(X)
-        return rows
-
-    def _feature_index(self) -> Any:
-        return self.estimator_._feature_index() if "online_" in self.__dict__ else super()._feature_index()
-
-    # --- the estimator, asked -------------------------------------------------------------------------------------
+    # --- the trained model ----------------------------------------------------------------------------------------
 
     @property
     def vectorizer(self) -> Any:
@@ -278,79 +282,36 @@ class ThresholdClassifier(ExtremeClassifier):
         return getattr(self.estimator, "vectorizer", None)
 
     @property
+    def estimator_(self) -> Any:
+        """The trained estimator."""
+        nested: Nested = self.model_.estimator
+        return nested.classifier(self._given(), self.n_jobs)
+
+    @property
     def tree_(self) -> Any:
         """The label tree of the estimator, if it has one."""
-        if "estimator_" not in self.__dict__:
-            raise AttributeError(f"this {type(self).__name__} is not fitted, so it has no tree_")
         return self.estimator_.tree_
 
-    def _asked(self) -> Any:
-        if self.n_jobs is not None:
-            self.estimator_.n_jobs = self.n_jobs
-        return self.estimator_
-
-    def _sparse_probabilities(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
-        answer: sparse.csr_array = self._asked()._sparse_probabilities(X, query)
-        return answer
-
-    def _dense_probabilities(self, X: sparse.csr_array) -> NDArray[np.float32]:
-        answer: NDArray[np.float32] = self._asked()._dense_probabilities(X)
-        return answer
-
-    def _n_inner_products(self, X: sparse.csr_array, query: Query) -> int:
-        n: int = self._asked()._n_inner_products(X, query)
-        return n
+    @property
+    def c_(self) -> float:
+        """The c with the best validated value."""
+        c: float | None = self.model_.c
+        if c is None:
+            raise AttributeError("no thresholds were tuned, so there is no c_")
+        return c
 
     @property
-    def _predict_row(self) -> Any:
-        return self._of_estimator("_predict_row")
+    def validation_(self) -> dict[float, float]:
+        """The validated value of each c."""
+        if self.model_.c is None:
+            raise AttributeError("no thresholds were tuned, so there is no validation_")
+        tried: dict[float, float] = self.model_.tried
+        return tried
 
     @property
-    def _explain_row(self) -> Any:
-        return self._of_estimator("_explain_row")
-
-    @property
-    def _explain_routes(self) -> Any:
-        return self._of_estimator("_explain_routes")
-
-    @property
-    def _explain_candidates(self) -> Any:
-        return self._of_estimator("_explain_candidates")
-
-    @property
-    def _explain_memories(self) -> Any:
-        return self._of_estimator("_explain_memories")
-
-    def _of_estimator(self, method: str) -> Any:
-        return getattr(self.estimator_, method) if "estimator_" in self.__dict__ else None
-
-    # --- model files ----------------------------------------------------------------------------------------------
-
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        fitted, state = self.estimator_._fitted_state()
-        metadata: dict[str, Any] = {"fitted": fitted, "state": state, "has_vectorizer": self.vectorizer is not None}
-        if "validation_" in self.__dict__:
-            tried = list(self.validation_)
-            metadata |= {"c": self.c_, "tried": tried, "values": [self.validation_[one] for one in tried]}
-        if "online_" in self.__dict__:
-            online = self.online_.values()
-            counts = [{"a": one.a, "b": one.b, "positives": one.positives, "n_seen": one.n_seen} for one in online]
-            metadata["online"] = counts
-        return metadata, {}
-
-    def _restore(self, metadata: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        self._check_parameters()
-        inner = self._new_estimator()
-        inner._restore_fitted(metadata["fitted"], metadata["state"])
-        if (inner.n_labels_, inner.n_features_in_) != (self.n_labels_, self.n_features_in_):
-            raise ValueError("the estimator inside has other labels or features")
-        self.estimator_ = inner
-        if metadata["has_vectorizer"]:
-            self.estimator.vectorizer = clone(self.vectorizer_)
-        if "online" in metadata:
-            self.online_ = {one: self._new_online(one) for one in tried_values(self.c)}
-            for online, counts in zip(self.online_.values(), metadata["online"], strict=True):
-                online.restore(**counts)
-        if "c" in metadata:
-            self.c_ = metadata["c"]
-            self.validation_ = dict(zip(metadata["tried"], metadata["values"], strict=True))
+    def online_(self) -> dict[float, OnlineF]:
+        """For each c the counts of online F-measure optimisation, where `partial_fit` has learned."""
+        online: dict[float, OnlineF] | None = self.model_.online
+        if online is None:
+            raise AttributeError("the thresholds do not follow a stream, so there is no online_")
+        return online

@@ -1,4 +1,4 @@
-"""Rows in, one plain sparse array out: what every model understands by X."""
+"""Reading X: texts, arrays, tables and single rows become one canonical CSR array."""
 
 from __future__ import annotations
 
@@ -95,6 +95,48 @@ def _said_of_odd_rows(X: Any) -> str | None:
         if texts:
             return f"column {texts[0]!r} of X holds texts: give the texts alone, X[{texts[0]!r}], or only numbers"
     return None
+
+
+def read_numbers(X: Any, owner: str, *, min_rows: int = 0, min_features: int = 0) -> sparse.csr_array:
+    """Rows of numbers as a canonical CSR array; `owner` is the classifier's name, for messages.
+
+    Plain numpy arrays and CSR arrays are read here. scikit-learn reads everything else (lists, tables, other sparse
+    formats) and words the rejections.
+    """
+    plain = _plain_numbers(X)
+    if plain is None or plain.shape[0] < min_rows or plain.shape[1] < min_features:
+        from sklearn.utils import check_array
+
+        # Overflow in the conversion becomes infinity, which is rejected by name right after.
+        with np.errstate(over="ignore", invalid="ignore"), clearer_refusal(X):
+            plain = check_array(
+                X,
+                accept_sparse="csr",
+                accept_large_sparse=True,
+                dtype=np.float32,
+                ensure_min_samples=min_rows,
+                ensure_min_features=min_features,
+                estimator=owner,
+                input_name="X",
+            )
+    return canonical_rows(plain)
+
+
+def _plain_numbers(X: Any) -> Any:
+    """A 2-D float32 array, dense or CSR, if X is one of finite numbers; None if it needs a closer look."""
+    if type(X) is np.ndarray:
+        values = X
+    elif type(X) in (sparse.csr_array, sparse.csr_matrix):
+        values = X.data
+    else:
+        return None
+    if X.ndim != 2 or values.dtype.kind not in "biuf":
+        return None
+    if values.dtype != np.float32:
+        with np.errstate(over="ignore"):
+            X = X.astype(np.float32)
+        values = X if type(X) is np.ndarray else X.data
+    return X if np.isfinite(values).all() else None
 
 
 def _shortened(value: Any) -> str:
@@ -245,13 +287,3 @@ def finite_values(x: Mapping[Any, Any]) -> NDArray[np.float32]:
 def _is_finite(value: Any) -> bool:
     # Not by way of float: an integer may be too large for one.
     return isinstance(value, numbers.Real) and bool(-_LARGEST <= value <= _LARGEST)  # type: ignore[operator]
-
-
-def feature_index(estimator: Any) -> Mapping[str, int] | None:
-    """Column of each feature name: from the vectorizer's vocabulary, given names, or the columns of a DataFrame."""
-    vectorizer = getattr(estimator, "vectorizer_", None)
-    if vectorizer is not None:
-        return getattr(vectorizer, "vocabulary_", None)
-    table = getattr(estimator, "feature_column_names_", None)
-    names = getattr(estimator, "feature_names_in_", None) if table is None else table.tolist()
-    return None if names is None else {name: column for column, name in enumerate(names)}

@@ -1,0 +1,258 @@
+"""How a classifier reads its input and names its output: texts, features, labels, and their widths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ramify.base.answers import no_entries
+from ramify.base.naming import (
+    check_name_table,
+    feature_name_table,
+    label_name_table,
+    named_features,
+    terms_of_text,
+)
+from ramify.base.rows import (
+    as_one_row,
+    as_texts,
+    canonical_rows,
+    holds_no_rows,
+    plain_row,
+    read_numbers,
+    row_from_dict,
+)
+from ramify.common.progress import phase
+from ramify.common.validation import check_integer
+from ramify.data.labels import LabelEncoding
+from ramify.data.names import NameTable
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Row = tuple[NDArray[np.int32], NDArray[np.float32]]
+
+_ONE_ROW_TYPES = (sparse.csr_array, sparse.csr_matrix)
+
+
+class Schema:
+    """Converts what users have into CSR rows and label columns, and columns back into labels.
+
+    A schema is learned from the first data by `read_training_rows` and `read_training_labels`; afterwards `rows` and
+    `row` read queries. It is saved and restored on its own, and does not need scikit-learn for arrays.
+    """
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner  # the classifier's name, for messages
+        self.labels = LabelEncoding()
+        self.n_features = 0
+        self.vectorizer: Any = None
+        self.feature_names: NDArray[np.object_] | None = None  # columns of a DataFrame
+        self.label_names: NameTable | None = None
+        self.column_names: NameTable | None = None
+
+    @classmethod
+    def sharing(cls, owner: str, other: Schema) -> Self:
+        """A schema of this class with the labels, features and names of another."""
+        schema = cls(owner)
+        schema.__dict__.update({name: value for name, value in other.__dict__.items() if name in schema.__dict__})
+        schema.owner = owner
+        return schema
+
+    # --- reading training data ------------------------------------------------------------------------------------
+
+    def read_training_rows(self, X: Any, new_vectorizer: Any) -> sparse.csr_array:
+        """Rows to train on; sets what later rows must look like. `new_vectorizer()` is called if X holds texts."""
+        texts = as_texts(X)
+        if texts is not None:
+            self.vectorizer = new_vectorizer()
+            with phase("vectorising"):
+                rows = canonical_rows(self.vectorizer.fit_transform(texts))
+        else:
+            self.feature_names = column_names_of(X)
+            rows = read_numbers(X, self.owner, min_rows=1, min_features=1)
+        self.n_features = rows.shape[1]
+        return rows
+
+    def read_training_labels(self, Y: Any, n_rows: int, classes: Any = None) -> sparse.csr_array:
+        """The 0/1 array of Y, one row for each row of X; `classes` may name labels in advance."""
+        if Y is None:
+            raise ValueError(f"This {self.owner} estimator requires y to be passed, but the target y is None")
+        if classes is not None:
+            self.labels.name_in_advance(Y, classes)
+        indicator = self.labels.extend(Y)
+        check_as_many_rows(n_rows, indicator)
+        return indicator
+
+    # --- reading queries ------------------------------------------------------------------------------------------
+
+    def rows(self, X: Any) -> sparse.csr_array:
+        """The rows of a query as CSR."""
+        texts = as_texts(X)
+        if texts is not None:
+            return canonical_rows(self._vectorizer_for_texts().transform(texts))
+        if self.vectorizer is not None and holds_no_rows(X):
+            return no_entries(0, self.n_features)
+        self._check_column_names(X)
+        rows = read_numbers(X, self.owner, min_features=1)
+        if rows.shape[1] != self.n_features:
+            raise ValueError(
+                f"X has {rows.shape[1]} features, but {self.owner} is expecting {self.n_features} features as input"
+            )
+        return rows
+
+    def row(self, x: Any) -> Row:
+        """One row as (indices, values): a dict feature -> value, a text, a 1-D array, or an array of one row."""
+        if isinstance(x, Mapping):
+            return row_from_dict(x, self.feature_index, self.n_features)
+        plain = self.plain_row(x)
+        if plain is not None:
+            return plain
+        rows = self.rows(as_one_row(x))
+        if rows.shape[0] != 1:
+            raise ValueError(f"expected one row, got {rows.shape[0]}; use predict_labels for several")
+        return rows.indices, rows.data
+
+    def plain_row(self, X: Any) -> Row | None:
+        """The row of a CSR array that needs no conversion; None if `rows` has to read it."""
+        # With feature names, `rows` warns about arrays without them.
+        if type(X) not in _ONE_ROW_TYPES or X.shape[0] != 1 or self.feature_names is not None:
+            return None
+        return plain_row(X, self.n_features)
+
+    def _vectorizer_for_texts(self) -> Any:
+        if self.vectorizer is None:
+            raise ValueError(
+                f"X holds texts, but this {self.owner} was trained on numbers: "
+                f"give it rows of {self.n_features} features, or train it on texts"
+            )
+        return self.vectorizer
+
+    def _check_column_names(self, X: Any) -> None:
+        """Names of columns must be those of the training data; scikit-learn words errors and warnings."""
+        if self.feature_names is None and not hasattr(X, "columns"):
+            return
+        from sklearn.utils.validation import _check_feature_names
+
+        stand_in = type(self.owner, (), {})()
+        if self.feature_names is not None:
+            stand_in.feature_names_in_ = self.feature_names
+        _check_feature_names(stand_in, X, reset=False)
+
+    # --- names ----------------------------------------------------------------------------------------------------
+
+    @property
+    def n_labels(self) -> int:
+        return self.labels.n_labels
+
+    @property
+    def is_multiclass(self) -> bool:
+        return self.labels.is_multiclass
+
+    def label_of(self, column: int) -> Any:
+        return self.labels.names([column])[0]
+
+    def labels_of(self, columns: Sequence[int] | NDArray[np.integer]) -> list[Any]:
+        """The labels of these columns."""
+        return self.labels.names(columns)
+
+    def label_name(self, column: int) -> str:
+        """What people call the label of a column; "" if it has no name."""
+        return "" if self.label_names is None else str(self.label_names[column])
+
+    @property
+    def feature_index(self) -> Mapping[str, int] | None:
+        """The column of each feature name: from the vocabulary, given names, or the columns of a DataFrame."""
+        return self._given_index
+
+    @cached_property
+    def _given_index(self) -> Mapping[str, int] | None:
+        if self.vectorizer is not None:
+            return getattr(self.vectorizer, "vocabulary_", None)
+        names = self.feature_names if self.column_names is None else self.column_names.tolist()
+        return None if names is None else {name: column for column, name in enumerate(names)}
+
+    def feature_names_of(self, columns: NDArray[np.integer]) -> list[str]:
+        """The names of these feature columns, "feature 17" for one that has none."""
+        return named_features(columns, self.column_names, self.feature_index)
+
+    def terms_of(self, x: Any) -> dict[int, str]:
+        """For a text and a vectorizer without a vocabulary: the text's terms by column."""
+        return terms_of_text(self.vectorizer, x)
+
+    def set_names(self, labels: Any = None, features: Any = None) -> None:
+        """Set the names of labels (in column order, or as label -> name) and of feature columns."""
+        label_names = None if labels is None else label_name_table(labels, self.labels.classes)
+        column_names = None if features is None else feature_name_table(features, self.n_features)
+        if label_names is not None:
+            self.label_names = label_names
+        if column_names is not None:
+            self.column_names = column_names
+            self.__dict__.pop("_given_index", None)
+
+    # --- model files ----------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """JSON values, arrays and name tables for a model file."""
+        labels = self.labels
+        state: dict[str, Any] = {
+            "n_features": self.n_features,
+            "labels": {"kind": labels.kind, "n_labels": labels.n_labels, **labels.stored_classes()},
+        }
+        if self.feature_names is not None:
+            state["feature_names"] = NameTable.from_names(self.feature_names)
+        if self.label_names is not None:
+            state["label_names"] = self.label_names
+        if self.column_names is not None:
+            state["feature_column_names"] = self.column_names
+        if self.vectorizer is not None:
+            from ramify.data.text import vectorizer_state
+
+            state["vectorizer"] = vectorizer_state(self.vectorizer)
+        return state
+
+    @classmethod
+    def from_state(cls, owner: str, state: Mapping[str, Any]) -> Self:
+        """Take back what `state` gave; bad content raises ValueError."""
+        schema = cls(owner)
+        schema.n_features = check_integer("n_features", state["n_features"], at_least=0)
+        schema.labels = LabelEncoding.from_stored(**state["labels"])
+        if "feature_names" in state:
+            schema.feature_names = np.array(state["feature_names"].tolist(), dtype=object)
+        if "label_names" in state:
+            schema.label_names = check_name_table(state["label_names"], schema.n_labels, "label")
+        if "feature_column_names" in state:
+            schema.column_names = check_name_table(state["feature_column_names"], schema.n_features, "feature")
+        if "vectorizer" in state:
+            from ramify.data.text import vectorizer_from_state
+
+            schema.vectorizer = vectorizer_from_state(*state["vectorizer"])
+        return schema
+
+    def snapshot(self) -> Schema:
+        """This schema as it is now; one that never changes is its own snapshot."""
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_given_index"}
+
+
+def column_names_of(X: Any) -> NDArray[np.object_] | None:
+    """The names of a table's columns, if X is one and they are strings."""
+    if not hasattr(X, "columns"):
+        return None
+    from sklearn.utils.validation import _get_feature_names
+
+    names: NDArray[np.object_] | None = _get_feature_names(X)
+    return names
+
+
+def check_as_many_rows(n_rows: int, indicator: sparse.csr_array) -> None:
+    """Reject labels whose number of rows differs from that of X."""
+    if indicator.shape[0] != n_rows:
+        raise ValueError(f"X has {n_rows} rows, but Y has {indicator.shape[0]}: give one entry of Y per row of X")

@@ -1,0 +1,88 @@
+"""A trained filter tree: a tournament of classes with a regressor for each match."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ramify import _core
+from ramify.base.answers import keep_best, same_columns
+from ramify.base.model import Model, Query, State, named_by_label_set, shape_of
+from ramify.common.validation import check_number
+from ramify.data.csr import csr_parts, csr_rows
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from ramify.explain.score import RawExplanation
+
+
+class FilterTreeModel(Model):
+    """The winner of a row has probability `won`; the other classes share the rest evenly."""
+
+    def __init__(
+        self,
+        tournament: _core.FilterTree,
+        order: NDArray[np.int32],
+        *,
+        settings: dict[str, Any],
+        won: float,
+        n_labels: int,
+        n_features: int,
+        is_multiclass: bool,
+    ) -> None:
+        self.tournament = tournament
+        self.order = order
+        self.settings = settings
+        self.won = won
+        self.n_labels = n_labels
+        self.n_features = n_features
+        self.is_multiclass = is_multiclass
+
+    @property
+    def _rest(self) -> np.float32:
+        return np.float32((1 - self.won) / max(self.n_labels - 1, 1))
+
+    def _winners(self, X: sparse.csr_array, n_threads: int) -> NDArray[np.int32]:
+        return self.tournament.winners(*csr_parts(X), n_threads)
+
+    def search(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
+        n, n_labels, rest = X.shape[0], self.n_labels, self._rest
+        winners = self._winners(X, query.n_threads)
+        needs_few = query.top_k == 1 or (not isinstance(query.threshold, np.ndarray) and rest < query.threshold)
+        if needs_few:
+            answer = csr_rows(np.full(n, self.won, np.float32), winners, np.arange(n + 1), (n, n_labels))
+            return keep_best(answer, query.top_k, query.threshold)
+        everything = np.full((n, n_labels), rest, dtype=np.float32)
+        everything[np.arange(n), winners] = self.won
+        answer = same_columns(everything, np.arange(n_labels), n_labels)
+        return keep_best(answer, query.top_k, query.threshold)
+
+    def named(self, X: sparse.csr_array, candidates: sparse.csr_array, query: Query) -> NDArray[np.float32]:
+        def score(rows: sparse.csr_array, labels: NDArray[np.int32]) -> NDArray[np.float32]:
+            is_winner = self._winners(rows, query.n_threads)[:, None] == labels
+            return np.where(is_winner, np.float32(self.won), self._rest)
+
+        return named_by_label_set(X, candidates, score)
+
+    def explain(
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], column: int, query: Query
+    ) -> RawExplanation:
+        raise ValueError("a FilterTreeClassifier has no paths to explain: a tournament only has a winner")
+
+    def state(self) -> State:
+        values = {**self.shape_values(), "settings": self.settings, "won": self.won}
+        return State(values, {"order": self.order, **self.tournament.state()})
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        shape, order, settings = shape_of(state.values), state.arrays["order"], dict(state.values["settings"])
+        if len(order) != shape["n_labels"]:
+            raise ValueError(f"expected a tournament of {shape['n_labels']} classes, got {len(order)}")
+        tournament = _core.FilterTree(_core.RegressorSettings(**settings), order)
+        tournament.restore(state.arrays)
+        won = check_number("won", state.values["won"], above=0, at_most=1)
+        return cls(tournament, order, settings=settings, won=won, **shape)

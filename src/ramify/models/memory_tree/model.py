@@ -1,0 +1,90 @@
+"""A contextual memory tree: stored examples, routers and a similarity in a learner of the core."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ramify import _core
+from ramify.base.model import Query, RowAnswer, named_by_label_set
+from ramify.base.online import BestLabels, OnlineModel
+from ramify.base.stream_schema import Piece
+from ramify.common.progress import phase
+from ramify.data.csr import csr_parts, csr_rows, label_parts
+from ramify.explain.neighbours import RawNeighbours
+
+
+class MemoryTreeModel(OnlineModel):
+    """Answers with the labels of stored examples that a query retrieves."""
+
+    learner: _core.MemoryTree
+
+    @staticmethod
+    def new_learner(settings: Mapping[str, Any]) -> _core.MemoryTree:
+        return _core.MemoryTree(**settings)
+
+    def learn(
+        self,
+        piece: Piece,
+        order: NDArray[np.int64] | None,
+        n_threads: int,
+        progress: _core.Progress | None,
+        policy: Any = None,
+    ) -> None:
+        X, Y, weight = piece
+        self.learner.learn(*csr_parts(X), *label_parts(Y), weight, order, progress)
+
+    def revisit(self, order: NDArray[np.int64]) -> None:
+        """Another pass over the stored examples."""
+        with phase("another pass", progress := _core.Progress()):
+            self.learner.revisit(order, progress)
+
+    def learn_row(
+        self,
+        indices: NDArray[np.int32],
+        values: NDArray[np.float32],
+        labels: NDArray[np.int32],
+        n_threads: int,
+        policy: Any = None,
+    ) -> None:
+        x_bounds, y_bounds = np.array([0, len(indices)]), np.array([0, len(labels)])
+        self.learner.learn(x_bounds, indices, values, y_bounds, np.sort(labels), None, None, None)
+
+    def test_then_learn(
+        self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int, n_threads: int, policy: Any = None
+    ) -> BestLabels:
+        return self.learner.test_then_learn(*csr_parts(X), *label_parts(Y), top_k)
+
+    # --- queries --------------------------------------------------------------------------------------------------
+
+    def search(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
+        n_labels = self.n_labels
+        indptr, indices, data, *_ = self.retrieve(X, n_labels, query)
+        return csr_rows(data, indices, indptr, (X.shape[0], n_labels))
+
+    def retrieve(self, X: sparse.csr_array, n_labels: int, query: Query) -> tuple[Any, Any, Any, int, int]:
+        """CSR parts of the answer, and how many nodes and examples were visited."""
+        return self.learner.query(*csr_parts(X), n_labels, query.top_k, *query.thresholds, query.n_threads)
+
+    def search_row(self, indices: NDArray[np.int32], values: NDArray[np.float32], query: Query) -> RowAnswer:
+        return self.learner.query_row(indices, values, self.n_labels, query.top_k, query.threshold)
+
+    def named(self, X: sparse.csr_array, candidates: sparse.csr_array, query: Query) -> NDArray[np.float32]:
+        n_labels = candidates.shape[1]
+        return named_by_label_set(
+            X, candidates, lambda rows, labels: self.learner.named(*csr_parts(rows), n_labels, labels, query.n_threads)
+        )
+
+    def explain(
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], column: int, query: Query
+    ) -> RawNeighbours:
+        bounds, label = np.array([0, len(indices)]), np.array([column], dtype=np.int32)
+        probability = self.learner.named(bounds, indices, values, self.n_labels, label, 1)[0, 0]
+        neighbours = self.learner.neighbours(indices, values)
+        best = next((found for found in neighbours if column in found[5]), neighbours[0] if neighbours else None)
+        route = [] if best is None else self.learner.route(indices, values, best[0], column)
+        return RawNeighbours(float(probability), neighbours, route)

@@ -1,0 +1,122 @@
+"""A trained probabilistic label tree, or several whose probabilities are averaged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ramify.base.answers import Threshold, keep_best
+from ramify.base.model import Model, Query, RowAnswer, State, arrays_below
+from ramify.explain.label_path import RANKED, RawLabelPaths
+from ramify.models.plt.search_report import SearchReport
+from ramify.models.plt.trained_tree import Search, TrainedTree
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class PLTModel(Model):
+    """One or more trained trees over the same labels.
+
+    Search options: `beam` (nodes kept per level; None searches exactly) and `slack` (see `PLTClassifier`).
+    """
+
+    def __init__(self, trees: list[TrainedTree]) -> None:
+        self.trees = trees
+        self.n_labels = trees[0].tree.n_labels
+        self.n_features = trees[0].n_features
+        self.is_multiclass = trees[0].is_multiclass
+
+    def search(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
+        how = self._search_of_a_tree(query)
+        return self._combine(X, query, [tree.search(X, **how) for tree in self.trees])
+
+    def report(self, X: sparse.csr_array, query: Query) -> SearchReport:
+        """`search` with its cost."""
+        blocks, missed = np.zeros(X.shape[0], np.int64), np.zeros(X.shape[0], np.float32)
+        how, found = self._search_of_a_tree(query), []
+        for tree in self.trees:
+            answer, tree_blocks, tree_missed = tree.trace(X, **how)
+            found.append(answer)
+            blocks += tree_blocks
+            missed = np.maximum(missed, tree_missed)
+        return SearchReport(self._combine(X, query, found), blocks, missed)
+
+    def _search_of_a_tree(self, query: Query) -> Search:
+        # Of several trees' best k none may be left out for missing the threshold in its tree: its mean may reach it.
+        threshold: Threshold = 0.0 if query.top_k is not None and len(self.trees) > 1 else query.threshold
+        return {
+            "top_k": query.top_k,
+            "threshold": threshold,
+            "beam": query.options.get("beam"),
+            "slack": query.options.get("slack", 0.0),
+            "n_threads": query.n_threads,
+        }
+
+    def _combine(self, X: sparse.csr_array, query: Query, found: list[sparse.csr_array]) -> sparse.csr_array:
+        if len(found) == 1:
+            return found[0]
+        # A mean of at least the threshold needs one tree at least at the threshold: no such label is missed.
+        candidates = sparse.csr_array(sum(found[1:], start=found[0]))
+        candidates.sort_indices()
+        mean = self.named(X, candidates, query)
+        answer = sparse.csr_array((mean, candidates.indices, candidates.indptr), shape=candidates.shape)
+        return keep_best(answer, query.top_k, query.threshold)
+
+    def named(self, X: sparse.csr_array, candidates: sparse.csr_array, query: Query) -> NDArray[np.float32]:
+        """The mean over the trees."""
+        total = sum(tree.named(X, candidates, query.n_threads).astype(np.float64) for tree in self.trees)
+        return np.asarray(total / len(self.trees), dtype=np.float32)
+
+    def search_row(self, indices: NDArray[np.int32], values: NDArray[np.float32], query: Query) -> RowAnswer:
+        beam, slack = query.options.get("beam") or 0, query.options.get("slack", 0.0)
+        if len(self.trees) == 1:
+            at_most, threshold = query.at_most(self.n_labels), query.threshold
+            return self.trees[0].core.search_row(indices, values, at_most, threshold, beam, slack)
+        if query.top_k is None:
+            return super().search_row(indices, values, query)
+        # The same answer as for a batch of one row, without building sparse arrays on the way.
+        found = [tree.core.search_row(indices, values, query.top_k, 0.0, beam, slack)[0] for tree in self.trees]
+        candidates = np.unique(np.concatenate(found))
+        row, named = np.array([0, len(indices)]), np.array([0, len(candidates)])
+        total = sum(
+            tree.core.named(row, indices, values, named, candidates, 1).astype(np.float64) for tree in self.trees
+        )
+        mean = np.asarray(total / len(self.trees), dtype=np.float32)
+        best = np.argsort(-mean, kind="stable")[: query.top_k]
+        best = best[mean[best] >= np.float32(query.threshold)]
+        return candidates[best], mean[best]
+
+    def explain(
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], column: int, query: Query
+    ) -> RawLabelPaths:
+        ranked, _ = self.search_row(indices, values, query._replace(top_k=RANKED, threshold=0.0))
+        paths = [(tree.tree, tree.core.explain(indices, values, column)) for tree in self.trees]
+        return RawLabelPaths(paths, ranked)
+
+    def n_inner_products(self, X: sparse.csr_array, query: Query) -> int:
+        """Inner products of all trees' searches, without the mean of several trees."""
+        how: Search = {"top_k": query.top_k, "threshold": query.threshold, "beam": query.options.get("beam")}
+        return sum(tree.n_inner_products(X, **how) for tree in self.trees)
+
+    def state(self) -> State:
+        values: list[dict[str, Any]] = []
+        arrays: dict[str, NDArray[Any]] = {}
+        for k, tree in enumerate(self.trees):
+            of_tree, tree_arrays = tree.state()
+            values.append(of_tree)
+            arrays |= {f"{k}/{name}": array for name, array in tree_arrays.items()}
+        return State({"trees": values}, arrays)
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        trees = [
+            TrainedTree.from_state(values, arrays_below(f"{k}/", state.arrays))
+            for k, values in enumerate(state.values["trees"])
+        ]
+        for tree in trees:
+            _ = tree.core  # checks the arrays now, not at the first query
+        return cls(trees)

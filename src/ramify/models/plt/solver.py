@@ -1,0 +1,59 @@
+"""The solver of a label tree's linear classifiers, as a parameter of `PLTClassifier`."""
+
+from __future__ import annotations
+
+from sklearn.base import BaseEstimator
+
+from ramify.common.validation import check_choice, check_integer, check_number
+
+LOSSES = ("squared_hinge", "logistic")
+
+
+class PLTSolver(BaseEstimator):  # type: ignore[misc]
+    """Dual coordinate descent on all children of a node together.
+
+    Parameters
+    ----------
+    loss : "squared_hinge" or "logistic"
+    C : float or None
+        Cost of errors; None chooses by the Brier score of held-out rows.
+    positive_weight : float or None
+        Multiplies C for positive examples; None chooses along with C.
+    n_epochs : int
+        Passes over a node's rows; fewer if no dual variable moves by more than `tol`.
+    tol : float
+        Dual steps below this are not taken.
+    prune : float
+        Weights of at most this size are dropped.
+
+    >>> from ramify import PLTClassifier
+    >>> PLTClassifier(solver=PLTSolver(C=4, n_epochs=20)).get_params()["solver__C"]
+    4
+    """
+
+    def __init__(
+        self,
+        *,
+        loss: str = "squared_hinge",
+        C: float | None = None,
+        positive_weight: float | None = None,
+        n_epochs: int = 5,
+        tol: float = 0.01,
+        prune: float = 0.1,
+    ) -> None:
+        self.loss = loss
+        self.C = C
+        self.positive_weight = positive_weight
+        self.n_epochs = n_epochs
+        self.tol = tol
+        self.prune = prune
+
+    def check_parameters(self) -> None:
+        """Reject bad parameters by name, value and range."""
+        check_choice("loss", self.loss, LOSSES)
+        for name in ("C", "positive_weight"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), above=0)
+        check_integer("n_epochs", self.n_epochs, at_least=1)
+        check_number("tol", self.tol, at_least=0)
+        check_number("prune", self.prune, at_least=0)
