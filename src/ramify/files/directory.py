@@ -30,7 +30,8 @@ except ImportError:  # no such locks on Windows: savers there must not save to o
     fcntl = None  # type: ignore[assignment]
 
 FORMAT = "ramify-model"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
+OLDEST_VERSION = 2
 MANIFEST = "manifest.json"
 MAX_MANIFEST = 16 * 1024 * 1024
 # Reading every byte of a large model would undo the memory map; its sizes are checked all the same.
@@ -238,9 +239,9 @@ def _check_manifest(path: Path, manifest: Any) -> dict[str, Any]:
         raise ModelFileError(
             f"{path} has format version {version}, newer than this library knows ({FORMAT_VERSION}): upgrade ramify"
         )
-    if version < FORMAT_VERSION:
+    if version < OLDEST_VERSION:
         raise ModelFileError(
-            f"{path} has format version {version}, which only older libraries read (this one reads {FORMAT_VERSION}): "
+            f"{path} has format version {version}, which only older libraries read (this one reads {OLDEST_VERSION} to {FORMAT_VERSION}): "
             "train the model again"
         )
     try:

@@ -15,6 +15,7 @@ import ramify
 from ramify import registry
 from ramify.data.names import NameTable
 from ramify.files.directory import ModelFileError, read_model, write_model
+from ramify.files.version_2 import upgrade
 from ramify.trees.label_tree import LabelTree
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _reading(
             f"(saved by {str(manifest.get('library_version'))[:20]}): upgrade ramify"
         )
     try:
-        yield name, manifest, arrays
+        yield name, upgrade(manifest) if manifest["format_version"] == 2 else manifest, arrays
     except ModelFileError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

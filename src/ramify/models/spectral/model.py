@@ -156,6 +156,7 @@ class SpectralModel(Model):
     def from_state(cls, state: State) -> Self:
         values, shape = state.values, shape_of(state.values)
         tree, base = arrays_below("tree/", state.arrays), arrays_below("base/", state.arrays)
+        tree.setdefault("space", np.zeros(0, dtype=np.float32))  # early files of version 2 have none
         if len(tree["space"]) != shape["n_features"] * int(values["space_rank"]):
             raise ValueError("the space that the tree was grown in is missing or has a wrong length")
         candidate_tree = CandidateTree(tree, int(values["n_candidates"]), shape["n_labels"])
