@@ -125,20 +125,20 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         `labels`: exactly these labels. With none of them, a multi-label answer holds what is at least 0.01, and a
         multi-class answer is scikit-learn's dense array, rows summing to one.
         """
-        return self._answering().predict_proba(X, top_k, threshold, labels)
+        return self._answering(X).predict_proba(X, top_k, threshold, labels)
 
     def predict(self, X: Any) -> Any:
         """The most probable class of each row, or for multi-label a csr_array of 0 and 1: the labels with p >= 0.5.
 
         A model with tuned thresholds (`thresholds_`) uses those.
         """
-        return self._answering().predict(X)
+        return self._answering(X).predict(X)
 
     def predict_labels(
         self, X: Any, top_k: int | None = 5, threshold: float | ArrayLike | None = None
     ) -> list[list[tuple[Any, float]]]:
         """Per row, (label, probability) pairs, best first."""
-        return self._answering().predict_labels(X, top_k, threshold)
+        return self._answering(X).predict_labels(X, top_k, threshold)
 
     def predict_one(self, x: Any, top_k: int | None = 5, threshold: float | None = None) -> list[tuple[Any, float]]:
         """(label, probability) pairs of one row, best first; x is a dict feature -> value, a one-row array or a text.
@@ -182,9 +182,10 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             )
         return fitted
 
-    def _answering(self) -> FittedModel:
-        """The fitted model with the present number of threads and search options."""
-        return self._fitted().view(self._n_threads(), self._search_options())
+    def _answering(self, X: Any = None) -> FittedModel:
+        """The fitted model with the present number of threads (one for one row) and search options."""
+        is_one_row = getattr(X, "shape", (0,))[:1] == (1,)
+        return self._fitted().view(1 if is_one_row else self._n_threads(), self._search_options())
 
     # --- names, decisions, files ----------------------------------------------------------------------------------
 

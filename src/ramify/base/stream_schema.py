@@ -167,7 +167,13 @@ class StreamSchema(Schema):
         if holds_no_rows(X):
             return no_entries(0, self.n_features)
         self._check_column_names(X)
-        return read_numbers(X, self.owner)
+        rows = read_numbers(X, self.owner)
+        if self.vectorizer is not None and rows.shape[1] != self.n_features:
+            raise ValueError(
+                f"X has {rows.shape[1]} columns of numbers, but this {self.owner} was trained on texts "
+                f"({self.n_features:,} features): give texts, or rows of vectorizer_.transform(texts)"
+            )
+        return rows
 
     def _check_column_names(self, X: Any) -> None:
         """Columns that have names must be the known ones, in their order; new ones may follow."""
