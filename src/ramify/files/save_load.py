@@ -33,8 +33,8 @@ def save(classifier: Any, path: str | os.PathLike[str]) -> None:
             "and only those have model files: use pickle or joblib for classes of your own"
         )
     arrays: dict[str, NDArray[Any]] = {}
-    fitted: FittedModel = classifier._answering()
-    with fitted.lock:  # schema and model must be of the same moment
+    with classifier._fitted().lock:  # schema and model must be of the same moment
+        fitted: FittedModel = classifier._answering()
         content = {
             "library_version": ramify.__version__,
             "class": name,
