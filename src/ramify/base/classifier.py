@@ -72,6 +72,10 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         data = self._read_training_data(X, y, sample_weight, classes)
         return FittedModel(data.schema, self._train(data), seed=data.seed)
 
+    def _accept(self, piece: Any) -> Any:
+        """Reject a later piece of a stream whose labels the model cannot learn; classifiers that learn use it."""
+        return piece
+
     def _set_fitted(self, fitted: FittedModel) -> None:
         fitted.lock = self._lock()
         self.fitted_ = fitted

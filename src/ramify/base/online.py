@@ -153,10 +153,6 @@ class OnlineClassifier(ExtremeClassifier):
     def _new_model(self, data: TrainingData) -> OnlineModel:
         """A model that knows nothing yet, for rows such as these."""
 
-    def _accept(self, piece: Piece) -> Piece:
-        """Reject a later piece whose labels the model cannot learn."""
-        return piece
-
     def _policy(self, model: OnlineModel) -> Any:
         """What the core calls to decide where a new label goes; None where it decides itself."""
         return None

@@ -61,7 +61,7 @@ class Schema:
         """A schema of this class with the labels, features and names of another."""
         schema = cls(owner)
         schema.__dict__.update({name: value for name, value in other.__dict__.items() if name in schema.__dict__})
-        schema.owner = owner
+        schema.owner, schema.vectorizer = owner, None  # the outer classifier reads the texts
         return schema
 
     # --- reading training data ------------------------------------------------------------------------------------

@@ -214,9 +214,10 @@ class ThresholdClassifier(ExtremeClassifier):
             if model is not None and model.online is not None:
                 self._learn_pieces(self.estimator_, model.online, X, y, None, sample_weight)
             else:
-                inner = clone(self._given())
-                if self.n_jobs is not None:
-                    inner.n_jobs = self.n_jobs
+                inner: Any = clone(self._given())
+                for name in ("n_jobs", "random_state"):
+                    if getattr(self, name) is not None and getattr(inner, name) is None:
+                        setattr(inner, name, getattr(self, name))
                 online = {c: OnlineF(a=min(self.a, c), b=c, objective=self.objective) for c in tried_values(self.c)}
                 self._learn_pieces(inner, online, X, y, classes, sample_weight)
         return self
