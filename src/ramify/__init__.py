@@ -1,72 +1,47 @@
-"""Extreme multi-label and multi-class classification with trees."""
+"""Extreme multi-label and multi-class classification with trees.
+
+Names are imported on first use (PEP 562), so `import ramify` is fast and a program pays only for what it uses.
+"""
 
 from __future__ import annotations
 
-import os
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
-__all__ = [
-    "FastXMLClassifier",
-    "FilterTreeClassifier",
-    "LOMTreeClassifier",
-    "MemoryTreeClassifier",
-    "OnlinePLTClassifier",
-    "PLTClassifier",
-    "SpectralTreeClassifier",
-    "ThresholdClassifier",
-    "TreeSoftmaxClassifier",
-    "data",
-    "decide",
-    "load",
-    "metrics",
-    "plots",
-    "progressive",
-    "trees",
-]
+from ramify import registry
 
 if TYPE_CHECKING:
-    from ramify import data, decide, metrics, plots, progressive, trees
-    from ramify.files.save_load import load
-    from ramify.models.fastxml.classifier import FastXMLClassifier
-    from ramify.models.filter_tree.classifier import FilterTreeClassifier
-    from ramify.models.lomtree.classifier import LOMTreeClassifier
-    from ramify.models.memory_tree.classifier import MemoryTreeClassifier
-    from ramify.models.online_plt.classifier import OnlinePLTClassifier
-    from ramify.models.plt.classifier import PLTClassifier
-    from ramify.models.softmax.classifier import TreeSoftmaxClassifier
-    from ramify.models.spectral.classifier import SpectralTreeClassifier
-    from ramify.models.threshold.classifier import ThresholdClassifier
+    from ramify import data as data
+    from ramify import decide as decide
+    from ramify import metrics as metrics
+    from ramify import plots as plots
+    from ramify import progressive as progressive
+    from ramify import trees as trees
+    from ramify.files.save_load import load as load
+    from ramify.models.fastxml.classifier import FastXMLClassifier as FastXMLClassifier
+    from ramify.models.filter_tree.classifier import FilterTreeClassifier as FilterTreeClassifier
+    from ramify.models.lomtree.classifier import LOMTreeClassifier as LOMTreeClassifier
+    from ramify.models.memory_tree.classifier import MemoryTreeClassifier as MemoryTreeClassifier
+    from ramify.models.online_plt.classifier import OnlinePLTClassifier as OnlinePLTClassifier
+    from ramify.models.plt.classifier import PLTClassifier as PLTClassifier
+    from ramify.models.softmax.classifier import TreeSoftmaxClassifier as TreeSoftmaxClassifier
+    from ramify.models.spectral.classifier import SpectralTreeClassifier as SpectralTreeClassifier
+    from ramify.models.threshold.classifier import ThresholdClassifier as ThresholdClassifier
 
-_HOMES = {
-    "FastXMLClassifier": "ramify.models.fastxml.classifier",
-    "FilterTreeClassifier": "ramify.models.filter_tree.classifier",
-    "LOMTreeClassifier": "ramify.models.lomtree.classifier",
-    "MemoryTreeClassifier": "ramify.models.memory_tree.classifier",
-    "OnlinePLTClassifier": "ramify.models.online_plt.classifier",
-    "PLTClassifier": "ramify.models.plt.classifier",
-    "SpectralTreeClassifier": "ramify.models.spectral.classifier",
-    "ThresholdClassifier": "ramify.models.threshold.classifier",
-    "TreeSoftmaxClassifier": "ramify.models.softmax.classifier",
-    "load": "ramify.files.save_load",
-}
+__version__ = "0.1.0"
+_SUBMODULES = ("data", "decide", "metrics", "plots", "progressive", "trees")
+__all__ = sorted([*registry.CLASSIFIERS, *_SUBMODULES, "load"])
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    if name in __all__:
+    if name not in __all__:
+        raise AttributeError(f"module 'ramify' has no attribute {name!r}")
+    if name in _SUBMODULES:
         return import_module(f"ramify.{name}")
-    raise AttributeError(f"module 'ramify' has no attribute {name!r}")
+    value = registry.load_class(name) if name in registry.CLASSIFIERS else import_module("ramify.files.save_load").load
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
-
-
-# A program pays for scikit-learn when it imports ramify, not at the first question to a loaded model. Only the command
-# line imports as it needs: `ramify --help` should not wait.
-if os.path.basename(next(iter(sys.argv), "")) not in ("ramify", "ramify.exe"):
-    globals().update({name: __getattr__(name) for name in __all__})
+    return [*__all__, "__version__"]

@@ -1,46 +1,93 @@
-"""Classifiers by name: every model, and the baselines of the papers that are settings of one."""
+"""Every classifier and preset by name: the one list that `ramify`, model files and the command line share.
+
+It holds names only and imports nothing of ramify; `load_class` imports a classifier's module on demand.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
-from ramify.common.validation import check_choice
-from ramify.files.save_load import MODELS
 
-# Class, and what the name settles. A random tree answers by greedy descent, which is what makes it logarithmic; trees
-# of the lomtree paper's comparison have two children a node and one class a leaf.
-PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
-    "plt": ("PLTClassifier", {}),
-    "online-plt": ("OnlinePLTClassifier", {}),
-    "lomtree": ("LOMTreeClassifier", {}),
-    "filter-tree": ("FilterTreeClassifier", {}),
-    "random-tree": ("PLTClassifier", {"tree": "random", "arity": 2, "max_leaf": 1, "beam": 1}),
-    "oaa": ("PLTClassifier", {"tree": "one_level"}),
-    "online-random-tree": ("OnlinePLTClassifier", {"tree": "random", "policy": None, "b": 2, "b_max": 2}),
-    "online-oaa": ("OnlinePLTClassifier", {"tree": "one_level"}),
-    "memory-tree": ("MemoryTreeClassifier", {}),
-    "tree-softmax": ("TreeSoftmaxClassifier", {}),
-    "fastxml": ("FastXMLClassifier", {}),
-    "spectral": ("SpectralTreeClassifier", {}),
+class Entry(NamedTuple):
+    """A classifier: the module of its class, and its name on the command line ("" if `ramify train` cannot train it)."""
+
+    module: str
+    name: str
+    summary: str
+
+
+class Preset(NamedTuple):
+    """A name for a classifier with fixed settings."""
+
+    class_name: str
+    settings: dict[str, Any]
+    summary: str
+
+
+CLASSIFIERS = {
+    "PLTClassifier": Entry("ramify.models.plt.classifier", "plt", "linear label tree"),
+    "OnlinePLTClassifier": Entry("ramify.models.online_plt.classifier", "online-plt", "label tree that grows online"),
+    "TreeSoftmaxClassifier": Entry("ramify.models.softmax.classifier", "tree-softmax", "embeddings, as in fastText"),
+    "FastXMLClassifier": Entry("ramify.models.fastxml.classifier", "fastxml", "forest that splits the rows"),
+    "SpectralTreeClassifier": Entry(
+        "ramify.models.spectral.classifier", "spectral", "a tree selects candidates, a classifier scores them"
+    ),
+    "LOMTreeClassifier": Entry("ramify.models.lomtree.classifier", "lomtree", "online multi-class tree"),
+    "FilterTreeClassifier": Entry("ramify.models.filter_tree.classifier", "filter-tree", "multi-class tournament"),
+    "MemoryTreeClassifier": Entry("ramify.models.memory_tree.classifier", "memory-tree", "stored examples in a tree"),
+    "ThresholdClassifier": Entry("ramify.models.threshold.classifier", "", "tuned decisions of another classifier"),
+}
+
+# Baselines of the lomtree paper, section 4. A random tree predicts by greedy descent: this makes it logarithmic.
+PRESETS = {
+    "random-tree": Preset(
+        "PLTClassifier", {"tree": "random", "arity": 2, "max_leaf": 1, "beam": 1}, "plt on a random binary tree"
+    ),
+    "oaa": Preset("PLTClassifier", {"tree": "one_level"}, "one against all"),
+    "online-random-tree": Preset(
+        "OnlinePLTClassifier", {"tree": "random", "policy": None, "b": 2, "b_max": 2}, "random-tree, learned online"
+    ),
+    "online-oaa": Preset("OnlinePLTClassifier", {"tree": "one_level"}, "oaa, learned online"),
 }
 
 
-def preset_class(name: str) -> Callable[..., Any]:
-    """The class behind a name."""
-    check_choice("the classifier", name, sorted(PRESETS))
-    class_name = PRESETS[name][0]
-    found: Callable[..., Any] = getattr(import_module(MODELS[class_name]), class_name)
-    return found
+def is_registered(cls: type) -> bool:
+    """Whether a class is one of the library's classifiers, and not another one of the same name."""
+    entry = CLASSIFIERS.get(cls.__name__)
+    return entry is not None and entry.module == cls.__module__
+
+
+def load_class(class_name: str) -> Any:
+    """Import a classifier's class; KeyError if the registry does not have it."""
+    return getattr(import_module(CLASSIFIERS[class_name].module), class_name)
+
+
+def summaries() -> dict[str, str]:
+    """Every name that `make_classifier` takes, with a few words about it."""
+    by_name = {entry.name: entry.summary for entry in CLASSIFIERS.values() if entry.name}
+    return by_name | {name: preset.summary for name, preset in PRESETS.items()}
+
+
+def class_name_of(name: str) -> str:
+    """The class behind a short name or preset.
+
+    >>> class_name_of("plt"), class_name_of("oaa")
+    ('PLTClassifier', 'PLTClassifier')
+    """
+    if name in PRESETS:
+        return PRESETS[name].class_name
+    for class_name, entry in CLASSIFIERS.items():
+        if name and entry.name == name:
+            return class_name
+    raise ValueError(f"no classifier is called {name!r}: choose one of {', '.join(summaries())}")
 
 
 def make_classifier(name: str, **settings: Any) -> Any:
-    """A classifier by name; settings are added to what the name stands for, or replace it.
-
-    "random-tree" is the lomtree paper's Rtree, "oaa" one-against-all. Paper: lomtree, section 4.
+    """Create a classifier by its short name or preset; `settings` add to the preset's or replace them.
 
     >>> make_classifier("random-tree", random_state=0).beam
     1
     """
-    return preset_class(name)(**{**PRESETS[name][1], **settings})
+    fixed = PRESETS[name].settings if name in PRESETS else {}
+    return load_class(class_name_of(name))(**{**fixed, **settings})

@@ -53,9 +53,9 @@ REPEATED = ("passes", "shuffle")
 
 def new_classifier(kind: Kind, given: list[str] | None, options: dict[str, Any], **shared: Any) -> Any:
     """A classifier by its short name; options and parameters that it does not have are refused by name."""
-    from ramify.registry import make_classifier, preset_class
+    from ramify.registry import class_name_of, load_class, make_classifier
 
-    known: Any = preset_class(kind.value)
+    known: Any = load_class(class_name_of(kind.value))
     name = known.__name__
     parameters = parse_parameters(given)
     allowed = sorted(set(known._get_param_names()) - set(shared) - {"verbose", "base"})

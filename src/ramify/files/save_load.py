@@ -1,11 +1,10 @@
-"""Model files: `save` and `load`. Loading runs no code: classes come from a fixed list, values from JSON and arrays."""
+"""Model files: `save` and `load`. Loading runs no code: classes come from `ramify.registry`, values from JSON and arrays."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -15,23 +14,11 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 import ramify
+from ramify import registry
 from ramify.data.names import NameTable
 from ramify.data.ngrams import WordNgramVectorizer
 from ramify.files.directory import ModelFileError, read_model, write_model
 from ramify.trees.label_tree import LabelTree
-
-# Every class that a model file may name, and where it lives. Nothing else is ever imported for a file.
-MODELS = {
-    "FastXMLClassifier": "ramify.models.fastxml.classifier",
-    "FilterTreeClassifier": "ramify.models.filter_tree.classifier",
-    "LOMTreeClassifier": "ramify.models.lomtree.classifier",
-    "MemoryTreeClassifier": "ramify.models.memory_tree.classifier",
-    "OnlinePLTClassifier": "ramify.models.online_plt.classifier",
-    "PLTClassifier": "ramify.models.plt.classifier",
-    "SpectralTreeClassifier": "ramify.models.spectral.classifier",
-    "ThresholdClassifier": "ramify.models.threshold.classifier",
-    "TreeSoftmaxClassifier": "ramify.models.softmax.classifier",
-}
 
 _MANY = 64
 
@@ -40,7 +27,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Save a fitted model to a directory; what was there is replaced as a whole, or, if interrupted, not at all."""
     check_is_fitted(model)
     name = type(model).__name__
-    if MODELS.get(name) != type(model).__module__:
+    if not registry.is_registered(type(model)):
         raise ModelFileError(
             f"{type(model).__module__}.{name} is not one of the library's own classifiers, "
             "and only those have model files: use pickle or joblib for classes of your own"
@@ -71,12 +58,12 @@ def load(path: str | os.PathLike[str], verify: bool | None = None) -> Any:
     """
     manifest, arrays = read_model(path, verify)
     name = manifest.get("class")
-    if not isinstance(name, str) or name not in MODELS:
+    if not isinstance(name, str) or name not in registry.CLASSIFIERS:
         raise ModelFileError(
             f"{path} holds a {str(name)[:60]!r}, which ramify {ramify.__version__} does not have "
             f"(saved by {str(manifest.get('library_version'))[:20]}): upgrade ramify"
         )
-    cls = getattr(import_module(MODELS[name]), name)
+    cls = registry.load_class(name)
     try:
         fitted, state = (unpack(manifest[part], arrays) for part in ("fitted", "model"))
         model = cls(**unpack(manifest["parameters"], arrays))
@@ -143,7 +130,7 @@ def pack(value: Any, where: str, arrays: dict[str, NDArray[Any]]) -> Any:
         return {"$tree": where, "n_labels": int(value.n_labels)}
     if isinstance(value, np.ndarray):
         return _pack_array(value, where, arrays)
-    if MODELS.get(type(value).__name__) == type(value).__module__:
+    if registry.is_registered(type(value)):
         return {"$model": type(value).__name__, "parameters": _pack_parameters(value, where, arrays)}
     raise ModelFileError(
         f"{where} is a {type(value).__name__} ({repr(value)[:60]}), which a model file cannot hold: "
@@ -198,7 +185,7 @@ def unpack(value: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
     if mark == "$tree":
         return LabelTree(arrays[f"{content}.parent"], arrays[f"{content}.label"], value["n_labels"])
     if mark == "$model":
-        return getattr(import_module(MODELS[content]), content)(**unpack(value["parameters"], arrays))
+        return registry.load_class(content)(**unpack(value["parameters"], arrays))
     if mark == "$fitted":
         return _FITTED
     raise ModelFileError(f"the manifest has the unknown mark {mark!r}: it was saved by a newer library; upgrade ramify")
