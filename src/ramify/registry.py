@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 
 class Entry(NamedTuple):
-    """A classifier: the module of its class, and its name on the command line ("" if `ramify train` cannot train it)."""
+    """A classifier: the module of its class, and its short name ("" if `ramify train` cannot train it)."""
 
     module: str
     name: str

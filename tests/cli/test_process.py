@@ -132,4 +132,4 @@ def test_in_a_terminal_training_shows_its_phases_and_gives_the_cursor_back(folde
 def test_predict_in_a_terminal_without_input_says_what_it_needs(folder):
     code, said = _in_terminal(["predict", "--model", "notes-model"], folder)
     assert code == 2
-    assert "nothing to ask about" in said
+    assert "no input: give a file, --text" in said

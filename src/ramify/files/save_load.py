@@ -1,4 +1,4 @@
-"""Model files: `save` and `load`. Loading runs no code: classes come from `ramify.registry`, values from JSON and arrays."""
+"""Model files: `save` and `load`. Loading runs no code: classes come from the registry, values from JSON and arrays."""
 
 from __future__ import annotations
 
