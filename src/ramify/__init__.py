@@ -1,4 +1,7 @@
-"""Extreme multi-label and multi-class classification with trees."""
+"""Extreme multi-label and multi-class classification with trees.
+
+Names are imported on first use (PEP 562), so `import ramify` is fast and a program pays only for what it uses.
+"""
 
 from __future__ import annotations
 
@@ -7,51 +10,44 @@ from typing import TYPE_CHECKING, Any
 
 from ramify import registry
 
-__version__ = "0.1.0"
-__all__ = [
-    "FastXMLClassifier",
-    "FilterTreeClassifier",
-    "LOMTreeClassifier",
-    "MemoryTreeClassifier",
-    "OnlinePLTClassifier",
-    "PLTClassifier",
-    "SpectralTreeClassifier",
-    "ThresholdClassifier",
-    "TreeSoftmaxClassifier",
-    "data",
-    "decide",
-    "load",
-    "load_fitted",
-    "metrics",
-    "optimizers",
-    "plots",
-    "progressive",
-    "trees",
-]
-
 if TYPE_CHECKING:
-    from ramify import data, decide, metrics, optimizers, plots, progressive, trees
-    from ramify.files.save_load import load, load_fitted
-    from ramify.models.fastxml.classifier import FastXMLClassifier
-    from ramify.models.filter_tree.classifier import FilterTreeClassifier
-    from ramify.models.lomtree.classifier import LOMTreeClassifier
-    from ramify.models.memory_tree.classifier import MemoryTreeClassifier
-    from ramify.models.online_plt.classifier import OnlinePLTClassifier
-    from ramify.models.plt.classifier import PLTClassifier
-    from ramify.models.softmax.classifier import TreeSoftmaxClassifier
-    from ramify.models.spectral.classifier import SpectralTreeClassifier
-    from ramify.models.threshold.classifier import ThresholdClassifier
+    from ramify import data as data
+    from ramify import decide as decide
+    from ramify import metrics as metrics
+    from ramify import optimizers as optimizers
+    from ramify import plots as plots
+    from ramify import progressive as progressive
+    from ramify import trees as trees
+    from ramify.files.save_load import load as load
+    from ramify.files.save_load import load_fitted as load_fitted
+    from ramify.models.fastxml.classifier import FastXMLClassifier as FastXMLClassifier
+    from ramify.models.filter_tree.classifier import FilterTreeClassifier as FilterTreeClassifier
+    from ramify.models.lomtree.classifier import LOMTreeClassifier as LOMTreeClassifier
+    from ramify.models.memory_tree.classifier import MemoryTreeClassifier as MemoryTreeClassifier
+    from ramify.models.online_plt.classifier import OnlinePLTClassifier as OnlinePLTClassifier
+    from ramify.models.plt.classifier import PLTClassifier as PLTClassifier
+    from ramify.models.softmax.classifier import TreeSoftmaxClassifier as TreeSoftmaxClassifier
+    from ramify.models.spectral.classifier import SpectralTreeClassifier as SpectralTreeClassifier
+    from ramify.models.threshold.classifier import ThresholdClassifier as ThresholdClassifier
+
+__version__ = "0.1.0"
+_SUBMODULES = ("data", "decide", "metrics", "optimizers", "plots", "progressive", "trees")
+_FUNCTIONS = ("load", "load_fitted")
+__all__ = sorted([*registry.CLASSIFIERS, *_SUBMODULES, *_FUNCTIONS])
 
 
 def __getattr__(name: str) -> Any:
-    if name in registry.CLASSIFIERS:
-        return registry.load_class(name)
-    if name in ("load", "load_fitted"):
-        return getattr(import_module("ramify.files.save_load"), name)
-    if name in __all__:
+    if name not in __all__:
+        raise AttributeError(f"module 'ramify' has no attribute {name!r}")
+    if name in _SUBMODULES:
         return import_module(f"ramify.{name}")
-    raise AttributeError(f"module 'ramify' has no attribute {name!r}")
+    if name in _FUNCTIONS:
+        value = getattr(import_module("ramify.files.save_load"), name)
+    else:
+        value = registry.load_class(name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return [*__all__, "__version__"]

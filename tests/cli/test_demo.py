@@ -27,7 +27,8 @@ def small_classification(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
 
-def test_the_demo_measures_answers_and_says_how_to_ask_more(capsys):
+def test_the_demo_measures_answers_and_says_how_to_ask_more(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "90")
     assert run(["demo"]) == 0
     said = capsys.readouterr().out
     assert "held-out terms" in said

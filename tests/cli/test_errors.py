@@ -62,21 +62,21 @@ BAD = [
     (["predict", "short.txt", "--model", "model", "--out", "x"], "ends after 1 rows, but the header announces 3"),
     (["predict", "long.txt", "--model", "model"], "long.txt, line 3: there are more rows than the 1"),
     (["convert", "train.txt", "no/such/place.npz"], "its directory does not exist"),
-    (["convert", "train.txt", "train.npz.gz"], "not packed with gzip"),
+    (["convert", "train.txt", "train.npz.gz"], "not compressed with gzip"),
     (["convert", "train.txt", "train.jsonl.gz"], "train.jsonl.gz: JSON lines hold texts"),
     (["predict", "test.txt", "--model", "model", "--out", "no/such/place"], "its directory does not exist"),
     (["plot", "frequency", "train.txt", "--out", "f.gif"], "must end in .png or .svg"),
     (["tree", "--model", "model", "--plot", "f.pdf"], "must end in .png or .svg"),
     # names
     ([*TRAIN, "--label-names", "nosuch"], "nosuch: there is no such file"),
-    ([*TRAIN, "--label-names", "texts.txt"], "texts.txt: there are 2 names for 40 labels"),
+    ([*TRAIN, "--label-names", "texts.txt"], "texts.txt: expected 40 label names, got 2"),
     ([*TRAIN, "--label-names", "codes.tsv"], "codes.tsv: the labels of the data are numbers"),
-    ([*TRAIN, "--feature-names", "texts.txt"], "texts.txt: there are 2 names for 300 features"),
+    ([*TRAIN, "--feature-names", "texts.txt"], "texts.txt: expected 300 feature names, got 2"),
     (["train", "notes.jsonl", "--model", "new", "--label-names", "names.txt"], "the labels are words"),
-    (["train", "notes.jsonl", "--model", "new", "--feature-names", "names.txt"], "have names already"),
+    (["train", "notes.jsonl", "--model", "new", "--feature-names", "names.txt"], "need no names"),
     # models and what does not fit them
-    ([*TRAIN[:-1], "other"], "other: the directory holds other things than a model"),
-    ([*TRAIN[:-1], "train.txt"], "a file is in the way"),
+    ([*TRAIN[:-1], "other"], "other: the directory is not empty and holds no model"),
+    ([*TRAIN[:-1], "train.txt"], "a file has the name"),
     (["predict", "test.txt", "--model", "nosuch"], "there is no model at nosuch"),
     (["predict", "test.txt", "--model", "other"], "it has no manifest.json"),
     (["predict", "test.txt", "--model", "train.txt"], "a ramify model is a directory"),
@@ -88,7 +88,7 @@ BAD = [
     (["explain", "test.txt", "--model", "model", "--label", "abc"], "labels are numbers, got 'abc'"),
     (["explain", "test.txt", "--model", "model", "--label", "40"], "columns are 0 to 39"),
     (["explain", "test.txt", "--model", "model", "--row", "61"], "there is no row 61: the file has 60"),
-    (["convert", "train.txt", "x.npz", "--model", "notes-model"], "only texts are vectorised by a model"),
+    (["convert", "train.txt", "x.npz", "--model", "notes-model"], "--model vectorises texts, but these are numbers"),
 ]
 
 

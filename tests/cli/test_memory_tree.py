@@ -37,8 +37,8 @@ def test_a_memory_tree_is_trained_evaluated_asked_and_explained(folder, capsys):
     assert "of the vote" in capsys.readouterr().out
 
 
-def test_passes_and_bounds_are_set_and_told(folder, capsys):
-    command = ["train", "train.txt", "--model", "memories", "--classifier", "memory-tree", "--passes", "2", "--json"]
+def test_epochs_and_bounds_are_set_and_told(folder, capsys):
+    command = ["train", "train.txt", "--model", "memories", "--classifier", "memory-tree", "--n-epochs", "2", "--json"]
     assert run([*command, "--set", "max_examples=100", "--test", "test.txt"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert (facts["rows"], facts["n_examples"]) == (300, 100)
@@ -51,11 +51,11 @@ def test_passes_and_bounds_are_set_and_told(folder, capsys):
     ("arguments", "said"),
     [
         (["--set", "alpha=7"], "alpha must be"),
-        (["--set", "arity=2"], "a MemoryTreeClassifier has no such parameter; it has "),
+        (["--set", "arity=2"], "MemoryTreeClassifier has no such parameter; it has "),
         (["--set", "alpha"], "--set takes NAME=VALUE"),
         (["--arity", "3"], "--arity is not for --classifier memory-tree"),
         (["--online"], "--online is not for --classifier memory-tree"),
-        (["--classifier", "plt", "--set", "alpha=1"], "--set is not for --classifier plt"),
+        (["--classifier", "plt", "--set", "alpha=1"], "--set alpha: PLTClassifier has no such parameter"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_the_data_are_read(folder, capsys, arguments, said):

@@ -136,8 +136,8 @@ def test_a_bad_line_stops_the_stream_where_it_is_and_the_rows_before_it_are_save
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "no rows came"),
-        (b"\n\n", "no rows came"),
+        (b"", "no rows arrived"),
+        (b"\n\n", "no rows arrived"),
         (b" 1:1\n 2:1\n", "none of the 2 rows has a label"),
         (b"3 0:1\n", "--zero-based"),
         (b"\0\1\2\n", "binary"),
@@ -163,14 +163,14 @@ def test_nothing_new_leaves_the_checkpoint_as_it_is(folder, monkeypatch, capsys)
 @pytest.mark.parametrize(
     ("begun", "then", "message"),
     [
-        (["train.txt"], ["notes.jsonl"], "learned from numbers, and these are texts"),
-        (["notes.jsonl"], ["train.txt"], "learned from texts, and these are numbers"),
-        (["train.txt"], ["train.txt", "--format", "libsvm"], "learned from XMC text, and this is libsvm"),
-        (["train.txt"], ["train.txt", "--policy", "best"], "begun with --policy fair"),
-        (["train.txt"], ["train.txt", "--b", "3"], "begun without --b"),
-        (["train.txt"], ["train.txt", "--seed", "3"], "begun with --seed 0"),
-        (["train.txt"], ["train.txt", "--multiclass"], "begun without --multiclass"),
-        (["notes.jsonl"], ["notes.jsonl", "--ngrams", "2"], "up to 1 word"),
+        (["train.txt"], ["notes.jsonl"], "has learned numbers, but these are texts"),
+        (["notes.jsonl"], ["train.txt"], "has learned texts, but these are numbers"),
+        (["train.txt"], ["train.txt", "--format", "libsvm"], "has learned XMC text, but this is libsvm"),
+        (["train.txt"], ["train.txt", "--policy", "best"], "started with --policy fair"),
+        (["train.txt"], ["train.txt", "--arity", "3"], "started without --arity"),
+        (["train.txt"], ["train.txt", "--seed", "3"], "started with --seed 0"),
+        (["train.txt"], ["train.txt", "--multiclass"], "started without --multiclass"),
+        (["notes.jsonl"], ["notes.jsonl", "--ngrams", "2"], "up to 1 consecutive word"),
     ],
 )
 def test_what_does_not_go_on_where_the_model_stopped_is_refused(folder, capsys, begun, then, message):
@@ -185,14 +185,14 @@ def test_what_does_not_go_on_where_the_model_stopped_is_refused(folder, capsys, 
 
 def test_a_model_that_cannot_go_on_is_not_touched(folder, capsys):
     assert stream("train.txt", "--model", "model") == 2
-    assert "PLTClassifier, which cannot go on learning" in capsys.readouterr().err
+    assert "a PLTClassifier cannot continue to learn" in capsys.readouterr().err
 
 
 def test_other_files_than_a_model_are_not_touched(folder, capsys):
     (folder / "mine").mkdir()
     (folder / "mine" / "thesis.txt").write_text("x")
     assert stream("train.txt", "--model", "mine", "--new") == 2
-    assert "holds other things" in capsys.readouterr().err
+    assert "holds no model" in capsys.readouterr().err
 
 
 def test_a_report_needs_the_tests(folder, capsys):
@@ -222,7 +222,7 @@ def test_one_class_a_row(folder, monkeypatch, capsys):
 
 
 def test_an_online_learner_is_trained_asked_explained_and_goes_on(folder, monkeypatch, capsys):
-    arguments = ["train", "train.txt", "--model", "new", "--online", "--passes", "2", "--label-names", "names.txt"]
+    arguments = ["train", "train.txt", "--model", "new", "--online", "--n-epochs", "2", "--label-names", "names.txt"]
     assert run([*arguments, "--test", "test.txt", "--policy", "best"]) == 0
     assert "P  " in capsys.readouterr().out
     for command in (
@@ -244,7 +244,7 @@ def test_an_online_learner_is_trained_asked_explained_and_goes_on(folder, monkey
 
 
 def test_an_online_learner_of_texts(folder, capsys):
-    arguments = ["train", "notes.jsonl", "--model", "new", "--online", "--passes", "4", "--label-names", "codes.tsv"]
+    arguments = ["train", "notes.jsonl", "--model", "new", "--online", "--n-epochs", "4", "--label-names", "codes.tsv"]
     assert run(arguments) == 0
     assert run(["explain", "--model", "new", "--text", "acute chest pain"]) == 0
     assert "chest" in capsys.readouterr().out
@@ -252,18 +252,18 @@ def test_an_online_learner_of_texts(folder, capsys):
 
 
 def test_the_tree_to_begin_with_can_be_built(folder):
-    assert run(["train", "train.txt", "--model", "new", "--online", "--tree", "kmeans", "--b-max", "30"]) == 0
+    assert run(["train", "train.txt", "--model", "new", "--online", "--tree", "kmeans", "--max-leaf", "30"]) == 0
     assert ramify.load("new").n_labels_ == 40
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--online", "--arity", "4"], "--arity is not for --online"),
-        (["--online", "--n-trees", "2"], "--n-trees is not for --online"),
-        (["--passes", "2"], "--passes is for --online only"),
-        (["--policy", "best"], "--policy is for --online only"),
-        (["--online", "--b", "1"], "b must be"),
+        (["--online", "--n-trees", "2"], "--n-trees is not for --classifier online-plt\nhint: it is for plt, fastxml"),
+        (["--policy", "best"], "--policy is not for --classifier plt\nhint: it is for online-plt"),
+        (["--shuffle"], "--shuffle is not for --classifier plt"),
+        (["--online", "--arity", "1"], "b must be"),
+        (["--C", "1", "--set", "C=2"], "--set C: this parameter also has a flag"),
     ],
 )
 def test_options_that_would_be_ignored_are_refused(folder, capsys, arguments, message):

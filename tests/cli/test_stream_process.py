@@ -106,7 +106,7 @@ def test_asked_to_stop_before_anything_came_it_says_so(tmp_path):
     process.send_signal(signal.SIGTERM)
     _, error = process.communicate(timeout=30)
     assert process.returncode in (2, -signal.SIGTERM)
-    assert b"no rows came" in error or process.returncode == -signal.SIGTERM
+    assert b"no rows arrived" in error or process.returncode == -signal.SIGTERM
     assert not (tmp_path / "model").exists()
 
 

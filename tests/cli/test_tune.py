@@ -56,7 +56,7 @@ def test_a_model_of_words_is_tuned_on_texts(folder, capsys):
         (["--c", "0.5"], "--c takes numbers of at least 1"),
         (["--c", "many"], "--c takes numbers"),
         (["--objective", "example_f1"], "no rule"),
-        (["--out", "test.txt"], "a file is in the way"),
+        (["--out", "test.txt"], "a file has the name"),
     ],
 )
 def test_refusals_say_what_and_change_nothing(folder, capsys, arguments, said):

@@ -1,1 +1,1 @@
-"""The command line: one file per command, and what they share."""
+"""The command line: one file per command in `commands`, and what they share."""

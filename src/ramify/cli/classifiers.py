@@ -1,113 +1,173 @@
-"""What `ramify train` trains: classifiers by a short name, those without options of their own with NAME=VALUE."""
+"""Classifiers from the flags of `ramify train` and `ramify stream`."""
 
 from __future__ import annotations
 
-import json
-from enum import Enum
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+from ramify import registry
+from ramify.cli.options import flag, n_jobs, parse_assignments
 
-from ramify.cli import output
+# === Constructor parameters ==========================================================================================
+# The one place of the command line that knows them: for each class, flag -> parameter; "solver__C" is the parameter C of
+# the component that is given as `solver`.
 
-
-class Kind(str, Enum):
-    """What `ramify train` trains."""
-
-    plt = "plt"
-    tree_softmax = "tree-softmax"
-    fastxml = "fastxml"
-    spectral = "spectral"
-    lomtree = "lomtree"
-    filter_tree = "filter-tree"
-    memory_tree = "memory-tree"
-    random_tree = "random-tree"
-    oaa = "oaa"
-    online_random_tree = "online-random-tree"
-    online_oaa = "online-oaa"
-
-
-# Those whose parameters have options of their own; the others are made by `ramify.registry`.
-WITH_OPTIONS = (Kind.plt, Kind.tree_softmax)
-
-KindOption = Annotated[
-    Kind,
-    typer.Option(
-        "--classifier",
-        help="plt: linear label tree; tree-softmax: embeddings, as in fastText; fastxml: trees over rows; "
-        "spectral: candidates by a tree, then decided; lomtree, filter-tree, memory-tree: one class a row (memory-tree "
-        "also several), in logarithmic time; random-tree, oaa: the usual baselines.",
-    ),
-]
-Parameters = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="NAME=VALUE", help="A parameter of --classifier, such as n_candidates=50; may be given often."
-    ),
-]
+_TREE = {"tree": "tree", "arity": "arity", "max_leaf": "max_leaf", "tree_option": "tree_options"}
+_EPOCHS = {"n_epochs": "n_epochs", "shuffle": "shuffle"}
+_STEPS = {"learning_rate": "optimizer__learning_rate", "eps": "optimizer__eps"}
+_OPTIMIZER = {"optimizer": "optimizer", **_STEPS}
+PARAMETERS: dict[str, dict[str, str]] = {
+    "PLTClassifier": _TREE
+    | {"n_trees": "n_trees", "loss": "solver__loss", "C": "solver__C", "prune": "solver__prune"}
+    | {"n_epochs": "solver__n_epochs", "hash_bits": "hash_bits", "slack": "slack"},
+    "OnlinePLTClassifier": {"tree": "tree", "policy": "policy", "arity": "arity", "max_leaf": "max_leaf"}
+    | {"alpha": "alpha", "fair_share": "fair_share", "memory_budget": "memory_budget"}
+    | {**_EPOCHS, **_OPTIMIZER, "decay": "optimizer__decay", "l2": "optimizer__l2"},
+    "TreeSoftmaxClassifier": _TREE
+    | {"dim": "dim", "learning_rate": "learning_rate", **_EPOCHS}
+    | {"storage": "storage", "hogwild": "hogwild", "ngrams": "vectorizer__word_ngrams"},
+    "FastXMLClassifier": {"n_trees": "n_trees", "max_leaf": "max_leaf", "C": "C"},
+    "SpectralTreeClassifier": {"n_epochs": "estimator__n_epochs", "shuffle": "estimator__shuffle"},
+    "LOMTreeClassifier": {**_EPOCHS, **_OPTIMIZER},
+    "FilterTreeClassifier": {**_EPOCHS, **_OPTIMIZER},
+    "MemoryTreeClassifier": {**_EPOCHS, **_STEPS},
+}
 
 
-# Options that are also parameters of those that go over the rows repeatedly.
-REPEATED = ("passes", "shuffle")
+def constructor_arguments(class_name: str, flags: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a classifier's constructor for the flags that it takes."""
+    names = PARAMETERS[class_name]
+    arguments: dict[str, Any] = {}
+    of_components: dict[str, dict[str, Any]] = {}
+    for name, value in flags.items():
+        parameter, _, nested = names[name].partition("__")
+        if nested:
+            of_components.setdefault(parameter, {})[nested] = value
+        else:
+            arguments[parameter] = value
+    for parameter, settings in of_components.items():
+        component = new_component(parameter, arguments.get(parameter))
+        for name in settings:
+            if name not in component.get_params():
+                raise ValueError(f"{flag(name)} is not for --{parameter} {arguments[parameter]}")
+        arguments[parameter] = component.set_params(**settings)
+    return arguments
 
 
-def new_classifier(kind: Kind, given: list[str] | None, options: dict[str, Any], **shared: Any) -> Any:
-    """A classifier by its short name; options and parameters that it does not have are refused by name."""
-    from ramify.registry import make_classifier, preset_class
+def new_component(parameter: str, kind: Any = None) -> Any:
+    """A component with its defaults, as a parameter takes it; `kind` is the optimizer's name."""
+    if parameter == "optimizer":
+        return registry.load_class({None: "AdaGrad", "adagrad": "AdaGrad", "fobos": "FOBOS", "sgd": "SGD"}[kind])()
+    if parameter == "vectorizer":
+        from ramify.data import WordNgramVectorizer
 
-    known: Any = preset_class(kind.value)
-    name = known.__name__
-    parameters = parse_parameters(given)
-    allowed = sorted(set(known._get_param_names()) - set(shared) - {"verbose", "base"})
-    for option in sorted(options):
-        if option not in REPEATED or option not in allowed:
-            flag = option.replace("is_", "").replace("_", "-")
-            raise ValueError(f"--{flag} is not for --classifier {kind.value}: its parameters are given with --set")
-    for parameter in parameters:
-        if parameter not in allowed:
-            raise ValueError(f"--set {parameter}: a {name} has no such parameter; it has {', '.join(allowed)}")
-    return make_classifier(kind.value, **shared, **options, **parameters)
+        return WordNgramVectorizer()
+    return registry.load_class({"solver": "PLTSolver", "estimator": "CandidateScorer"}[parameter])()
 
 
-def learns_one_class(classifier: Any) -> bool:
-    """Whether a classifier takes nothing but one class a row."""
-    return not classifier.__sklearn_tags__().classifier_tags.multi_label
+def flag_value(classifier: Any, name: str) -> Any:
+    """The value that a flag has, or would have, in a classifier; None if it is left to the classifier."""
+    parameter = "random_state" if name == "seed" else PARAMETERS[type(classifier).__name__][name]
+    value = classifier.get_params().get(parameter)
+    return value.name if name == "optimizer" and not isinstance(value, str) else value
 
 
-def parse_parameters(given: list[str] | None) -> dict[str, Any]:
+# === End of the constructor parameters ===============================================================================
+
+# Flags that describe texts; every classifier takes them.
+_TEXT = ("vectorizer", "ngrams")
+# Parameters that have flags for every classifier, or make no sense on a command line.
+_NOT_SET = {"vectorizer", "n_jobs", "random_state", "verbose", "solver", "estimator", "optimizer"}
+
+
+def new_classifier(
+    name: str, flags: dict[str, Any], settings: list[str] | None = None, *, seed: int, threads: int | None
+) -> Any:
+    """Create a classifier by its short name. `flags` are those given on the command line, `settings` those of --set.
+
+    A flag or a setting that the classifier does not take is refused.
     """
-    >>> parse_parameters(["depth=auto", "n_candidates=50", "leaf_bias=false"])
-    {'depth': 'auto', 'n_candidates': 50, 'leaf_bias': False}
+    class_name = registry.class_name_of(name)
+    _refuse_flags(name, class_name, [given for given in flags if given not in _TEXT])
+    flags = {given: _value(given, value) for given, value in flags.items()}
+    own = {given: value for given, value in flags.items() if given in PARAMETERS[class_name]}
+    arguments = constructor_arguments(class_name, own)
+    is_online = hasattr(registry.load_class(class_name), "partial_fit")
+    if "vectorizer" in flags or "ngrams" not in PARAMETERS[class_name]:
+        arguments["vectorizer"] = text_vectorizer(flags.get("vectorizer"), flags.get("ngrams", 1), is_online)
+    classifier = registry.make_classifier(name, **arguments, n_jobs=n_jobs(threads), random_state=seed)
+    _set_parameters(classifier, parse_assignments(settings, "--set", "n_candidates=50"), arguments)
+    classifier._check_parameters()  # before a large file is read
+    return classifier
+
+
+def online_name(name: str) -> str:
+    """The online version of a classifier, for --online.
+
+    >>> online_name("plt"), online_name("oaa")
+    ('online-plt', 'online-oaa')
     """
-    found: dict[str, Any] = {}
-    for text in given or []:
-        name, equals, value = text.partition("=")
-        if not (name and equals and value):
-            raise ValueError(f"--set takes NAME=VALUE, such as n_candidates=50; got {text!r}")
-        try:
-            found[name] = json.loads(value)
-        except ValueError:
-            found[name] = value
-    return found
+    known = registry.summaries()
+    for found in (name, f"online-{name}"):
+        if found.startswith("online-") and found in known:
+            return found
+    raise ValueError(f"--online is not for --classifier {name}: leave one of them out")
 
 
-def facts_of(classifier: Any) -> dict[str, Any]:
-    """What a model without label trees tells about itself: nodes, stored examples, or its filter of candidates."""
-    if hasattr(classifier, "n_nodes_"):
-        return {"nodes": classifier.n_nodes_, "depth": classifier.depth_, "swaps": classifier.n_swaps_}
-    if hasattr(classifier, "n_examples_"):
-        return {"n_examples": classifier.n_examples_}
-    return dict(getattr(classifier, "training_report_", {}))
+def text_vectorizer(kind: str | None, ngrams: int, is_online: bool) -> Any:
+    """How texts become features; None is the classifier's default.
+
+    A classifier that learns online hashes words, so that it can take new ones, unless "tfidf" is asked for.
+    """
+    from ramify.data.text import default_stream_vectorizer, default_vectorizer
+
+    if is_online and kind != "tfidf":
+        return None if ngrams == 1 else default_stream_vectorizer().set_params(ngram_range=(1, ngrams))
+    if kind == "hashing":
+        from sklearn.feature_extraction.text import HashingVectorizer
+
+        pattern = default_vectorizer().token_pattern
+        return HashingVectorizer(token_pattern=pattern, ngram_range=(1, ngrams), alternate_sign=False)
+    return None if kind is None and ngrams == 1 else default_vectorizer().set_params(ngram_range=(1, ngrams))
 
 
-def filter_words(facts: dict[str, Any]) -> str:
-    """The training report of a filter in a line or two."""
-    lines = [
-        f"{output.count(facts['leaves'], 'leaf', 'leaves')} at depth {facts['mean_depth']:.1f} on average, "
-        f"{facts['mean_candidates']:.1f} candidates a row: recall {100 * facts['training_recall']:.2f} % "
-        f"of the training labels (the most frequent labels: {100 * facts['frequency_recall']:.2f} %)"
-    ]
-    if "held_out_recall_by_depth" in facts:
-        recalls = ", ".join(f"{depth}: {100 * r:.2f}" for depth, r in enumerate(facts["held_out_recall_by_depth"]))
-        lines.append(f"depth {facts['depth']} chosen by held-out recall, percent by depth: {recalls}")
-    return "\n".join(lines)
+def _refuse_flags(name: str, class_name: str, given: list[str]) -> None:
+    for one in given:
+        if one not in PARAMETERS[class_name]:
+            takers = [registry.CLASSIFIERS[other].name for other, names in PARAMETERS.items() if one in names]
+            raise ValueError(f"{flag(one)} is not for --classifier {name}\nhint: it is for {', '.join(takers)}")
+
+
+def _set_parameters(classifier: Any, settings: dict[str, Any], arguments: dict[str, Any]) -> None:
+    for parameter in ("solver", "estimator", "optimizer"):
+        if any(name.startswith(f"{parameter}__") for name in settings):
+            given = getattr(classifier, parameter, None)
+            if given is None or isinstance(given, str):
+                classifier.set_params(**{parameter: new_component(parameter, given)})
+    allowed = sorted(set(classifier.get_params()) - _NOT_SET)
+    for name in settings:
+        if name in arguments:
+            raise ValueError(f"--set {name}: this parameter also has a flag on the command line; give one of them")
+        if name not in allowed:
+            class_name = type(classifier).__name__
+            raise ValueError(f"--set {name}: {class_name} has no such parameter; it has {', '.join(allowed)}")
+    classifier.set_params(**settings)
+
+
+def _value(name: str, value: Any) -> Any:
+    if name == "tree":
+        return _tree(value)
+    return parse_assignments(value, "--tree-option", "lam=0.5") if name == "tree_option" else value
+
+
+def _tree(given: str) -> Any:
+    """A builder's name, or the tree of a file."""
+    from pathlib import Path
+
+    from ramify.trees.label_tree import LabelTree
+    from ramify.trees.resolving import BUILDERS
+
+    if given in BUILDERS:
+        return given
+    if Path(given).is_file():
+        return LabelTree.load(given)
+    raise ValueError(f"--tree must be a file or one of {', '.join(BUILDERS)}; got {given!r}")

@@ -1,7 +1,8 @@
-"""Measuring a model on labelled rows, and the table of what came out."""
+"""Measure a model on labelled rows, and print the table of metrics."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,10 @@ from scipy.sparse import csr_array
 
 from ramify import metrics
 from ramify.cli import output
-from ramify.cli.labelled import LabelledRows, as_wide_as, truth_for
+from ramify.cli.data import LabelledRows, read_for, truth_for, widen
+from ramify.cli.options import n_jobs
 
-# Labels of each row that are ranked and whose probabilities are judged.
+# Labels of each row that are ranked and whose probabilities are measured.
 DEPTH = 100
 PER_K = ("P", "R", "nDCG", "PSP", "PSnDCG", "coverage")
 
@@ -19,17 +21,17 @@ PER_K = ("P", "R", "nDCG", "PSP", "PSnDCG", "coverage")
 def evaluate_model(
     model: Any, data: LabelledRows, *, ks: list[int], depth: int = DEPTH, train: LabelledRows | None = None
 ) -> dict[str, Any]:
-    """Every metric, as fractions; the propensity-scored ones if the training data are given."""
+    """Every metric as a fraction; the propensity-scored ones if `train` is given."""
     truth, n_unknown = truth_for(model, data)
     answer = model.predict_proba(data.X, top_k=max(depth, *ks))
-    P = as_wide_as(answer, max(truth.shape[1], answer.shape[1]))
-    truth = as_wide_as(truth, P.shape[1])
+    P = widen(answer, max(truth.shape[1], answer.shape[1]))
+    truth = widen(truth, P.shape[1])
     propensity = None
     if train is not None:
         seen = truth_for(model, train)[0]
         if seen.shape[1] > P.shape[1]:
-            seen = seen[:, : P.shape[1]]  # labels that neither the model nor the test rows have
-        propensity = metrics.propensities(as_wide_as(seen, P.shape[1]))
+            seen = seen[:, : P.shape[1]]  # labels in neither the model nor the test rows
+        propensity = metrics.propensities(widen(seen, P.shape[1]))
     report: dict[str, Any] = {
         "rows": data.n_rows,
         "labels_per_row": truth.nnz / data.n_rows,
@@ -37,9 +39,9 @@ def evaluate_model(
         **metrics.evaluate(truth, P, ks=ks, propensity=propensity),
     }
     if hasattr(model, "filter_"):
-        report["filter_recall"] = metrics.filter_recall(truth, as_wide_as(model.candidates(data.X), truth.shape[1]))
+        report["filter_recall"] = metrics.filter_recall(truth, widen(model.candidates(data.X), truth.shape[1]))
     is_tuned = hasattr(model, "thresholds_")
-    decided = as_wide_as(model.predict(data.X), P.shape[1]) if is_tuned else _more_likely_than_not(P)
+    decided = widen(model.predict(data.X), P.shape[1]) if is_tuned else _at_half(P)
     report["decided"] = "with tuned thresholds" if is_tuned else "at p >= 0.5"
     report["micro_f1"] = metrics.micro_f1(truth, decided)
     report["macro_f1_empty_1"] = metrics.macro_f1(truth, decided, empty=1.0)
@@ -49,10 +51,26 @@ def evaluate_model(
     return report
 
 
-def _more_likely_than_not(P: csr_array) -> csr_array:
+def _at_half(P: csr_array) -> csr_array:
     chosen = csr_array(((P.data >= 0.5).astype(np.float32), P.indices, P.indptr), shape=P.shape)
     chosen.eliminate_zeros()
     return chosen
+
+
+def read_estimates(
+    model: Any, data: Path, format: Any, threads: int | None, tried: tuple[float, ...]
+) -> tuple[csr_array, csr_array]:
+    """Probabilities down to the smallest cut, and the truth, for tuning thresholds; unknown labels are left out."""
+    from ramify.decide.choice import CANDIDATES
+
+    if model.is_multiclass_:
+        raise ValueError("the model predicts one class per row, the most probable one: there are no thresholds to tune")
+    rows = read_for(model, data, format, n_jobs(threads))
+    truth, _ = truth_for(model, rows)
+    if truth.shape[1] > model.n_labels_:
+        truth = truth[:, : model.n_labels_]
+    answer = model.predict_proba(rows.X, top_k=CANDIDATES, threshold=1 / max(tried))
+    return answer, widen(truth, model.n_labels_)
 
 
 def print_report(report: dict[str, Any], title: str | None = None) -> None:
@@ -62,7 +80,7 @@ def print_report(report: dict[str, Any], title: str | None = None) -> None:
     ]
     if title:
         print(title)
-    output.print_table(None, ["percent", *(f"@{k}" for k in ks)], rows)
+    output.print_table(["percent", *(f"@{k}" for k in ks)], rows)
     print(
         f"log loss {report['log_loss']:.4f}   Brier {report['brier']:.4f}   calibration error (ECE) {report['ece']:.4f}"
     )
@@ -73,4 +91,4 @@ def print_report(report: dict[str, Any], title: str | None = None) -> None:
     if "filter_recall" in report:
         print(f"recall of the candidates {100 * report['filter_recall']:.2f}")
     if report["unknown_labels"]:
-        print(f"{output.count(report['unknown_labels'], 'label')} unknown to the model: counted as never found")
+        print(f"{output.count(report['unknown_labels'], 'label')} unknown to the model, counted as never found")

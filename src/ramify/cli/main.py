@@ -1,99 +1,133 @@
-"""The `ramify` command: its parts, and how it ends.
+"""The entry point: how the `ramify` command starts and how it ends.
 
-Exit codes: 0 all is well; 2 the command line, a file or a value is wrong (the message says where); 1 something
-unexpected; 130 interrupted with Ctrl-C; 141 whoever read the output went away (as `head` does).
+Exit codes: 0 success; 2 the command line, a file or a value is wrong (the message says where); 1 unexpected error;
+130 interrupted with Ctrl-C; 141 the reader of the output closed the pipe (as `head` does).
+
+This module imports only a few small modules, so that `main` can handle Ctrl-C before the others are loaded.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any, NoReturn
+from types import FrameType
+from typing import NoReturn
 
-import typer
-
-from ramify.cli.commands import convert, demo, evaluate, explain, plot, predict, stream, train, tree, tune
-from ramify.cli.output import print_error
-
-app = typer.Typer(
-    name="ramify",
-    help="Extreme classification with label trees: train, ask, measure and explain models with very many labels.",
-    epilog="Start with:  ramify demo\n\nExit codes: 0 well, 2 bad input, 1 unexpected, 130 interrupted.",
-    add_completion=False,
-    rich_markup_mode=None,  # plain help: half as long, and quick
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for command in (train, stream, predict, evaluate, tune, explain, tree, convert, demo):
-    app.command(epilog=command.EXAMPLES)(getattr(command, command.__name__.rpartition(".")[2]))
-app.add_typer(plot.app, name="plot")
-
-# Typer's own errors derive from click's class, wherever that lives: some releases bring click along.
-_UsageError: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from ramify import __version__, _core
-
-        print(f"ramify {__version__} ({_core.instruction_set()})")
-        raise typer.Exit()
-
-
-@app.callback()
-def common(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    pass
+INTERRUPTED, CLOSED_PIPE = 130, 141
 
 
 def main() -> NoReturn:
     """Run the command of this process and end it."""
-    sys.exit(run(sys.argv[1:]))
+    # A shell that starts the command in the background ignores Ctrl-C for it; leave that as it is.
+    handles_interrupts = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if handles_interrupts:
+        signal.signal(signal.SIGINT, _exit_at_once)
+        import ramify.cli.app  # noqa: F401  (nothing is open yet: an interrupt may end the process)
+
+        signal.signal(signal.SIGINT, _interrupt)
+    code = run(sys.argv[1:])
+    if handles_interrupts:
+        signal.signal(signal.SIGINT, _exit_at_once)
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command and answer with its exit code; what goes wrong is told on stderr, without a traceback."""
+    """Run a command and return its exit code. Errors are printed to stderr, without a traceback."""
+    if sys.stdout is None or sys.stderr is None:  # closed by the caller
+        nowhere = open(os.devnull, "w")  # noqa: SIM115
+        sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
     for channel in (sys.stdout, sys.stderr):
         if hasattr(channel, "reconfigure"):
             channel.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 shows what it can
+    _interrupts.clear()
     try:
-        command = typer.main.get_command(app)
+        from typer.main import get_command
+
+        from ramify.cli.app import app
+
+        command = get_command(app)
         with command.make_context("ramify", list(arguments) or ["--help"]) as context:
             command.invoke(context)
         sys.stdout.flush()
         return 0
     except BaseException as error:
-        return _told(error)
+        return _exit_code(error)
 
 
-def _told(error: BaseException) -> int:
-    if isinstance(error, typer.Exit):
-        return error.exit_code
+# --- Ctrl-C ----------------------------------------------------------------------------------------------------------
+
+# Interrupts of the current command. A library may turn the KeyboardInterrupt into an error of its own.
+_interrupts: list[int] = []
+
+
+def _exit_at_once(_number: int, _frame: FrameType | None) -> NoReturn:
+    """End the process: for the time when no file is open and no command runs."""
+    os._exit(INTERRUPTED)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt, but not where Python would print and drop it: there, come back a moment later."""
+    if _drops_exceptions(frame):
+        import _thread
+        import threading
+
+        timer = threading.Timer(0.01, _thread.interrupt_main)
+        timer.daemon = True
+        timer.start()
+        return
+    _interrupts.append(number)
+    raise KeyboardInterrupt
+
+
+def _drops_exceptions(frame: FrameType | None) -> bool:
+    """Whether the code that runs is a finalizer or a callback of the import system."""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "__del__" or (code.co_name == "cb" and code.co_filename.startswith("<frozen importlib")):
+            return True
+        frame = frame.f_back
+    return False
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+
+def _exit_code(error: BaseException) -> int:
+    """Print an error and return the exit code that it means."""
+    if isinstance(error, BrokenPipeError):
+        # Buffered output has no reader any more; without this Python complains about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED_PIPE
+    if isinstance(error, KeyboardInterrupt) or _interrupts:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else 1
-    if isinstance(error, BrokenPipeError):
-        # What is still buffered has no reader; without this Python complains about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
-    if isinstance(error, KeyboardInterrupt | typer.Abort):
-        print_error("interrupted; nothing was written")
-        return 130
+    return _exit_code_of_command(error)
+
+
+def _exit_code_of_command(error: BaseException) -> int:
+    import typer
+
+    from ramify.cli.output import print_error
+
+    if isinstance(error, typer.Exit):
+        return int(error.exit_code)
+    if isinstance(error, typer.Abort):
+        return INTERRUPTED
     if os.environ.get("RAMIFY_TRACEBACK"):
         import traceback
 
         traceback.print_exception(error)
-    if isinstance(error, _UsageError):
+    # Typer's errors derive from click's class, and some releases of typer contain click.
+    usage_error = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+    if isinstance(error, usage_error):
         context = getattr(error, "ctx", None)
-        print_error(error.format_message(), f"see {context.command_path if context else 'ramify'} --help")
+        message = error.format_message()  # type: ignore[attr-defined]
+        print_error(message, f"see {context.command_path if context else 'ramify'} --help")
         return 2
-    return _told_of_work(error)
-
-
-def _told_of_work(error: BaseException) -> int:
     is_missing_extra = isinstance(error, ImportError) and "pip install" in str(error)
     if isinstance(error, ValueError) or is_missing_extra:
         message, _, hint = str(error).partition("\nhint: ")
@@ -107,6 +141,6 @@ def _told_of_work(error: BaseException) -> int:
         return 1
     print_error(
         f"unexpected {type(error).__name__}: {error}",
-        "this is a mistake in ramify; RAMIFY_TRACEBACK=1 in the environment shows where",
+        "this is a bug in ramify; set RAMIFY_TRACEBACK=1 in the environment to see where",
     )
     return 1

@@ -1,103 +1,93 @@
-"""Models as the commands handle them: loading, names, and labels given as words."""
+"""Fitted models as the commands use them: load and save, labels and their names, and a summary of the training."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ramify.base.naming import label_name
-from ramify.cli.labelled import LabelledRows, read_label_names
+from ramify.cli import output
 from ramify.cli.options import n_jobs
-from ramify.data import DataError, read_names
+from ramify.data import DataError
 from ramify.files.directory import MANIFEST
 
 
 def load_model(path: Path, threads: int | None = None) -> Any:
-    """A trained model that answers with this many threads."""
+    """Load a model that predicts with this many threads."""
     from ramify.files.save_load import load
 
     return load(path).set_params(n_jobs=n_jobs(threads))
 
 
-def trees_of(model: Any) -> list[Any]:
-    """The label trees of a model: those of an ensemble, or the one that an online learner has grown; or none."""
-    trained = getattr(model, "trees_", None)
-    if trained is not None:
-        return [part.tree for part in trained]
-    return [model.tree_] if hasattr(type(model), "tree_") or hasattr(model, "tree_") else []
-
-
-def save_without_machine(classifier: Any, path: Path) -> None:
-    """Save; how many threads this machine has is no part of a model."""
+def save_portable(classifier: Any, path: Path) -> None:
+    """Save a model without this machine's number of threads."""
     threads = classifier.n_jobs
     classifier.set_params(n_jobs=None).save(path)
     classifier.set_params(n_jobs=threads)
 
 
 def check_target(path: Path) -> None:
-    """Refuse a place for a model before the training, not after it."""
+    """Refuse a directory that the model cannot be saved to, before the training and not after it."""
     if path.is_dir():
         if any(path.iterdir()) and not (path / MANIFEST).exists():
-            raise DataError("the directory holds other things than a model", path, hint="choose an empty or new one")
+            raise DataError("the directory is not empty and holds no model", path, hint="choose an empty or new one")
         place = path
     elif os.path.lexists(path):
-        raise DataError("a file is in the way of the model's directory", path, hint="choose another name")
+        raise DataError("a file has the name of the model's directory", path, hint="choose another name")
     else:
         place = next(parent for parent in path.absolute().parents if parent.exists())
     if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-        raise DataError(f"no permission to write to {place}", path, hint="choose another place for the model")
+        raise DataError(f"no permission to write to {place}", path, hint="choose another directory for the model")
 
 
-@dataclass(frozen=True)
-class Names:
-    """Names for people, read and counted before the training, given to the model after it."""
-
-    labels: list[str] | dict[str, str] | None
-    features: list[str] | None
-    label_file: Path | None
-
-    def give_to(self, model: Any) -> None:
-        labels: Any = self.labels
-        if isinstance(labels, dict):
-            labels = {parse_label(model, label, self.label_file): name for label, name in labels.items()}
-        elif labels is not None and model.label_encoding_.kind != "indicator":
-            labels = {int(label): labels[int(label)] for label in model.classes_}
-        try:
-            model.set_names(labels=labels, features=self.features)
-        except ValueError as error:
-            raise DataError(str(error), self.label_file) from None
+# --- what a model takes ----------------------------------------------------------------------------------------------
 
 
-def read_names_for(data: LabelledRows, label_file: Path | None, feature_file: Path | None) -> Names:
-    """The names that came with the data or in files of their own, if they fit the data."""
-    labels: Any = data.label_names if label_file is None else read_label_names(label_file)
-    features = data.feature_names if feature_file is None else read_names(feature_file)
-    is_text = isinstance(data.X, list)
-    if isinstance(labels, list) and is_text:
-        raise DataError("the labels are words, so each line needs one", label_file, hint="write lines label<tab>name")
-    if isinstance(labels, list) and len(labels) != data.Y.shape[1]:
-        message = f"there are {len(labels)} names for {data.Y.shape[1]} labels"
-        raise DataError(message, label_file, hint="name each label column, a line each")
-    if isinstance(labels, dict) and not is_text:
-        strange = next((label for label in labels if not label.isdigit()), None)
-        if strange is not None:
-            raise DataError(f"the labels of the data are numbers, not {strange!r}", label_file)
-    if features is not None and is_text:
-        hint = "leave --feature-names out"
-        raise DataError("the features of texts have names already, their words", feature_file, hint=hint)
-    if features is not None and len(features) != data.X.shape[1]:
-        message = f"there are {len(features)} names for {data.X.shape[1]} features"
-        raise DataError(message, feature_file, hint="name each feature column, a line each")
-    return Names(labels, features, label_file)
+def takes_text(model: Any) -> bool:
+    return hasattr(model, "vectorizer_")
+
+
+def takes_any_width(model: Any) -> bool:
+    """Whether rows may have features that the model has never seen, as for a classifier that learns online."""
+    return hasattr(model, "partial_fit") and not takes_text(model)
+
+
+def learns_one_class(classifier: Any) -> bool:
+    """Whether a classifier takes exactly one class per row."""
+    from sklearn.utils import get_tags
+
+    return not get_tags(classifier).classifier_tags.multi_label
+
+
+def trees_of(model: Any) -> list[Any]:
+    """The label trees of a model: those of an ensemble, the one that an online model has grown, or none."""
+    trained = getattr(model, "trees_", None)
+    if trained is not None:
+        return [part.tree for part in trained]
+    tree = getattr(model, "tree_", None)
+    return [] if tree is None else [tree]
+
+
+# --- labels and their names ------------------------------------------------------------------------------------------
+
+
+def labels_are_columns(model: Any) -> bool:
+    """Whether the model was trained on a 0/1 array, so that its labels are column numbers."""
+    return bool(model.schema_.labels.kind == "indicator")
+
+
+def labels_at(model: Any, columns: Sequence[int]) -> list[Any]:
+    return list(model.schema_.labels.names(columns))
+
+
+def columns_of(model: Any, labels: Sequence[Any]) -> Any:
+    return model.schema_.labels.columns(labels)
 
 
 def parse_label(model: Any, text: str, path: Path | None = None) -> Any:
-    """A label as the model knows it: numbers are written as words on a command line."""
-    is_number = model.label_encoding_.kind == "indicator" or model.classes_.dtype.kind in "iu"
-    if not is_number:
+    """A label as the model knows it, from its text on the command line or in a file."""
+    if not labels_are_columns(model) and model.classes_.dtype.kind not in "iu":
         return text
     try:
         return int(text)
@@ -106,22 +96,104 @@ def parse_label(model: Any, text: str, path: Path | None = None) -> Any:
         raise DataError(message, path) if path is not None else ValueError(message) from None
 
 
+def with_names(model: Any, answer: Sequence[tuple[Any, float]]) -> list[output.LabelRow]:
+    """Predicted labels with their names, "" for a label without one."""
+    table = model.schema_.label_names
+    if table is None or not answer:
+        return [(label, probability, "") for label, probability in answer]
+    names = table.take(columns_of(model, [label for label, _ in answer]))
+    return [(label, probability, name) for (label, probability), name in zip(answer, names, strict=True)]
+
+
 class LabelTitles(Mapping[int, str]):
-    """Label column -> the label and its name; made when asked for, as a model has very many."""
+    """Label column -> label and name. Made on demand, because a model may have millions of labels."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
-        self._has_words = model.label_encoding_.kind != "indicator"
+        self._names = model.schema_.label_names
+        self._has_labels = not labels_are_columns(model)
 
     def __getitem__(self, column: int) -> str:
-        label = self._model.label_encoding_.names([column])[0] if self._has_words else ""
-        return f"{label} {label_name(self._model, column)}".strip()
+        label = labels_at(self._model, [column])[0] if self._has_labels else ""
+        return f"{label} {'' if self._names is None else self._names[column]}".strip()
 
     def __contains__(self, column: object) -> bool:
-        return self._has_words or "label_names_" in self._model.__dict__
+        return self._has_labels or self._names is not None
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(len(self)))
 
     def __len__(self) -> int:
         return int(self._model.n_labels_)
+
+
+class VisibleTitles(LabelTitles):
+    """The same for a terminal: control characters are shown, not sent."""
+
+    def __getitem__(self, column: int) -> str:
+        return output.visible(super().__getitem__(column))
+
+
+# --- the training in a few numbers -----------------------------------------------------------------------------------
+
+
+def training_facts(classifier: Any, n_rows: int, took: float, tree_took: float, path: Path) -> dict[str, Any]:
+    """What `train --json` prints about a model that was trained and saved."""
+    return {
+        "rows": n_rows,
+        "features": classifier.n_features_in_,
+        "labels": classifier.n_labels_,
+        "seconds": round(took, 3),
+        **_shape(classifier, tree_took),
+        "model": str(path),
+        "bytes": output.directory_size(path),
+    }
+
+
+def _shape(classifier: Any, tree_took: float) -> dict[str, Any]:
+    """Label trees, nodes, stored examples, or the report of a candidate tree: what the model has."""
+    trees = trees_of(classifier)
+    if trees:
+        chosen = [name for name in ("C", "positive_weight") if hasattr(classifier, f"{name}_")]
+        return {
+            "tree_seconds": round(tree_took, 3),
+            "trees": len(trees),
+            "blocks": sum(int((tree.n_children > 0).sum()) for tree in trees),
+            **{name: getattr(classifier, f"{name}_") for name in chosen},
+            "depth": max(tree.height for tree in trees),
+        }
+    if hasattr(classifier, "n_nodes_"):
+        return {"nodes": classifier.n_nodes_, "depth": classifier.depth_, "swaps": classifier.n_swaps_}
+    if hasattr(classifier, "n_examples_"):
+        return {"n_examples": classifier.n_examples_}
+    return dict(getattr(classifier, "training_report_", {}))
+
+
+def training_in_words(facts: dict[str, Any]) -> str:
+    """The same for people: one line, and one or two more for a candidate tree."""
+    details = []
+    if facts.get("tree_seconds") and "trees" in facts:
+        trees = "tree" if facts["trees"] == 1 else f"{facts['trees']} trees"
+        details.append(f"{trees} {output.seconds(facts['tree_seconds'])}")
+    if "blocks" in facts:
+        details += [output.count(facts["blocks"], "block"), f"depth {facts['depth']}"]
+    elif "nodes" in facts:
+        details += [output.count(facts["nodes"], "node"), f"depth {facts['depth']}"]
+    elif "n_examples" in facts:
+        details.append(f"{output.count(facts['n_examples'], 'example')} stored")
+    in_brackets = f" ({', '.join(details)})" if details else ""
+    lines = [
+        f"Trained {output.count(facts['rows'], 'row')} x {output.count(facts['labels'], 'label')} "
+        f"in {output.seconds(facts['seconds'])}{in_brackets}. "
+        f"Saved to {facts['model']}/ ({output.size_in_words(facts['bytes'])})."
+    ]
+    if "leaves" in facts:
+        lines.append(
+            f"{output.count(facts['leaves'], 'leaf', 'leaves')} at depth {facts['mean_depth']:.1f} on average, "
+            f"{facts['mean_candidates']:.1f} candidates per row: recall {100 * facts['training_recall']:.2f} % "
+            f"of the training labels (the most frequent labels: {100 * facts['frequency_recall']:.2f} %)"
+        )
+    if "held_out_recall_by_depth" in facts:
+        recalls = ", ".join(f"{depth}: {100 * r:.2f}" for depth, r in enumerate(facts["held_out_recall_by_depth"]))
+        lines.append(f"depth {facts['depth']} chosen by held-out recall, percent by depth: {recalls}")
+    return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Model files: `save` and `load`. Loading runs no code: classes come from a fixed list, values from JSON and arrays."""
+"""Model files: `save` and `load`. Loading runs no code: classes come from the registry, values from JSON and arrays."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MANY = 64
 def save(classifier: Any, path: str | os.PathLike[str]) -> None:
     """Save a fitted classifier to a directory, which is replaced as a whole or, if interrupted, not at all."""
     name = type(classifier).__name__
-    if not registry.has_class(type(classifier)):
+    if not registry.is_registered(type(classifier)):
         raise ModelFileError(
             f"{type(classifier).__module__}.{name} is not one of the library's own classifiers, "
             "and only those have model files: use pickle or joblib for classes of your own"
@@ -161,7 +161,7 @@ def pack(value: Any, where: str, arrays: dict[str, NDArray[Any]]) -> Any:
         return {"$tree": where, "n_labels": int(value.n_labels)}
     if isinstance(value, np.ndarray):
         return _pack_array(value, where, arrays)
-    if registry.has_class(type(value)):
+    if registry.is_registered(type(value)):
         return {"$model": type(value).__name__, "parameters": _pack_parameters(value, where, arrays)}
     raise ModelFileError(
         f"{where} is a {type(value).__name__} ({repr(value)[:60]}), which a model file cannot hold: "

@@ -12,7 +12,7 @@ from scipy import sparse
 from ramify import FilterTreeClassifier, LOMTreeClassifier, load, progressive
 from ramify.cli.main import run
 from ramify.data.synthetic import make_dense, make_multiclass
-from ramify.registry import PRESETS, make_classifier
+from ramify.registry import make_classifier, summaries
 
 
 def small(**settings):
@@ -203,7 +203,7 @@ def test_a_filter_tree_tells_apart_what_a_tournament_can():
     np.testing.assert_allclose(clf.predict_proba(X[:5]).sum(axis=1), 1, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", sorted(PRESETS))
+@pytest.mark.parametrize("name", sorted(summaries()))
 def test_every_name_makes_a_classifier(name):
     assert hasattr(make_classifier(name), "fit")
 
@@ -237,10 +237,10 @@ def test_the_command_line_trains_by_name(files, capsys, name):
 
 def test_the_command_line_sets_parameters_and_refuses_others(files, capsys):
     command = ["train", "train.txt", "--model", "model", "--classifier", "lomtree"]
-    assert run([*command, "--set", "max_nodes=9", "--passes", "2"]) == 0
+    assert run([*command, "--set", "max_nodes=9", "--n-epochs", "2"]) == 0
     assert (load("model").max_nodes, load("model").passes) == (9, 2)
     assert "nodes, depth" in capsys.readouterr().out
     assert run([*command, "--set", "arity=3"]) == 2
-    assert "a LOMTreeClassifier has no such parameter" in capsys.readouterr().err
+    assert "LOMTreeClassifier has no such parameter" in capsys.readouterr().err
     assert run([*command, "--arity", "3"]) == 2
     assert "--arity is not for --classifier lomtree" in capsys.readouterr().err

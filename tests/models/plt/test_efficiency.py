@@ -231,7 +231,7 @@ def test_a_model_of_words_is_tuned_for_latency_too(folder):
     [
         (["--lam", "3"], "--lam takes numbers from 0 to 2"),
         (["--rule", "quick please"], "a rule reads"),
-        (["--out", "test.txt"], "a file is in the way"),
+        (["--out", "test.txt"], "a file has the name"),
     ],
 )
 def test_refusals_come_before_the_work(folder, capsys, arguments, said):
@@ -246,16 +246,16 @@ def test_a_file_that_is_no_curve_is_named(folder, capsys):
     assert "curve.json" in capsys.readouterr().err
 
 
-def test_tree_tells_cheap_and_dear_labels(folder, capsys):
+def test_tree_tells_cheap_and_expensive_labels(folder, capsys):
     assert run(["train", "train.txt", "--model", "fano", "--tree", "fano", "--max-leaf", "1"]) == 0
     capsys.readouterr()
     assert run(["tree", "--model", "fano", "--cost", "--json"]) == 0
     costs = json.loads(capsys.readouterr().out)
     tree = ramify.load(folder / "fano").tree_
     assert costs["cheap"][0]["blocks"] == tree.label_depth.min()
-    assert costs["dear"][0]["blocks"] == tree.height
+    assert costs["expensive"][0]["blocks"] == tree.height
     assert sum(costs["labels_by_blocks"]) == costs["labels"]
     assert run(["tree", "--model", "fano", "--cost"]) == 0
     said = capsys.readouterr().out
     assert "cheapest labels (blocks, inner products):" in said
-    assert "dearest labels" in said
+    assert "most expensive labels" in said

@@ -234,7 +234,7 @@ def questions(tmp_path, monkeypatch):
 
 
 def test_train_predict_and_explain_from_a_fasttext_file(questions, capsys):
-    arguments = ["--classifier", "tree-softmax", "--dim", "8", "--epochs", "30", "--ngrams", "2", "--storage", "int8"]
+    arguments = ["--classifier", "tree-softmax", "--dim", "8", "--n-epochs", "30", "--ngrams", "2", "--storage", "int8"]
     assert run(["train", "train.txt", "--model", "m", *arguments, "--test", "train.txt", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert (facts["rows"], facts["labels"]) == (60, 3)
@@ -253,9 +253,9 @@ def test_train_predict_and_explain_from_a_fasttext_file(questions, capsys):
     [
         (["--classifier", "tree-softmax", "--n-trees", "3"], "--n-trees is not for --classifier tree-softmax"),
         (["--classifier", "tree-softmax", "--online"], "--online is not for --classifier tree-softmax"),
-        (["--dim", "3"], "--dim is for --classifier tree-softmax only"),
+        (["--dim", "3"], "--dim is not for --classifier plt\nhint: it is for tree-softmax"),
         (["--classifier", "tree-softmax", "--dim", "0"], "dim must be an integer"),
-        (["--classifier", "tree-softmax", "--policy", "best"], "--policy is for --online only"),
+        (["--classifier", "tree-softmax", "--policy", "best"], "--policy is not for --classifier tree-softmax"),
     ],
 )
 def test_options_that_would_be_ignored_are_refused(questions, capsys, arguments, said):

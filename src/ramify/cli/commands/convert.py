@@ -1,4 +1,4 @@
-"""`ramify convert`: from one data format to another."""
+"""`ramify convert`: a data file in another format."""
 
 from __future__ import annotations
 
@@ -30,11 +30,14 @@ _BY_SUFFIX = {".npz": Target.npz, ".svm": Target.libsvm, ".libsvm": Target.libsv
 
 def convert(
     data: DataFile,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="File to write; .gz packs it.", show_default=False)],
-    to: Annotated[Target | None, typer.Option(help="Format to write; by default OUT's ending tells, else xmc.")] = None,
+    out: Annotated[
+        Path,
+        typer.Argument(metavar="OUT", help="File to write; .gz compresses it.", show_default=False),
+    ],
+    to: Annotated[Target | None, typer.Option(help="Format to write; from OUT's suffix by default, else xmc.")] = None,
     model: Annotated[
         Path | None,
-        typer.Option("--model", "-m", metavar="DIR", help="Vectorise texts and number labels as this model does."),
+        typer.Option("--model", "-m", metavar="DIR", help="Vectorise texts and number labels like this model."),
     ] = None,
     format: FormatOption = None,
     threads: Threads = None,
@@ -42,8 +45,8 @@ def convert(
 ) -> None:
     """Write a data file in another format.
 
-    Texts are vectorised: TF-IDF, or as a model does.
-    npz keeps the names of labels and features; for the other formats they are written beside OUT, a name a line.
+    Texts are vectorised by TF-IDF, or like a model.
+    npz files hold the names of labels and features; for other formats they are written beside OUT, one per line.
     """
     from ramify.data import save_npz, save_xmc
     from ramify.data.libsvm import save_libsvm
@@ -51,15 +54,15 @@ def convert(
     suffix = Path(out.name.removesuffix(".gz")).suffix.lower()
     if to is None and suffix in (".json", ".jsonl"):
         raise ValueError(
-            f"{out}: JSON lines hold texts, and what is converted are numbers\n"
-            "hint: let the name end in .txt, .svm or .npz, or say --to"
+            f"{out}: JSON lines hold texts, but convert writes numbers\n"
+            "hint: use a name that ends in .txt, .svm or .npz, or give --to"
         )
     loaded = _load(data, format, model, n_jobs(threads))
     target = to or _BY_SUFFIX.get(suffix, Target.xmc)
     written = [out]
     if target is Target.npz:
         if out.suffix == ".gz":
-            raise ValueError(f"{out}: npz files are not packed with gzip\nhint: let the name end in .npz")
+            raise ValueError(f"{out}: npz files are not compressed with gzip\nhint: use a name that ends in .npz")
         save_npz(out, loaded.X, loaded.Y, label_names=loaded.label_names, feature_names=loaded.feature_names)
     else:
         (save_libsvm if target is Target.libsvm else save_xmc)(out, loaded.X, loaded.Y)
@@ -83,8 +86,8 @@ def _load(path: Path, format: Any, model: Path | None, threads: int) -> Any:
     if model is None:
         return load_data(path, kind, n_jobs=threads)
     if kind not in ("jsonl", "fasttext"):
-        raise DataError("only texts are vectorised by a model", path, hint="leave --model out")
-    from ramify.cli.labelled import check_fits
+        raise DataError("--model vectorises texts, but these are numbers", path, hint="leave --model out")
+    from ramify.cli.data import check_fits
     from ramify.cli.models import load_model
 
     loaded = load_model(model)

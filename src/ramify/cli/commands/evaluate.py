@@ -1,4 +1,4 @@
-"""`ramify evaluate`: how good a model is on labelled rows."""
+"""`ramify evaluate`: metrics of a model on labelled rows."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def evaluate(
         Path | None, typer.Option(metavar="FILE", help="Training data: adds the propensity-scored PSP and PSnDCG.")
     ] = None,
     k: Ks = "1,3,5",
-    depth: Annotated[int, typer.Option(min=1, help="Labels of each row whose probabilities are judged.")] = 100,
+    depth: Annotated[int, typer.Option(min=1, help="Labels of each row whose probabilities are measured.")] = 100,
     format: FormatOption = None,
     threads: Threads = None,
     json: AsJson = False,
 ) -> None:
     """Measure a model on labelled rows.
 
-    Ranking (P, R, nDCG, PSP at k), probabilities (log loss, Brier score, calibration error) and decisions (F measures).
+    Ranking (P, R, nDCG, PSP at k), probabilities (log loss, Brier score, calibration error), decisions (F measures).
     """
+    from ramify.cli.data import read_for
     from ramify.cli.evaluation import evaluate_model, print_report
-    from ramify.cli.labelled import read_for
     from ramify.cli.models import load_model
     from ramify.common import progress
 
@@ -49,4 +49,4 @@ def evaluate(
     if json:
         output.print_json(report)
     else:
-        print_report(report, f"{output.count(rows.n_rows, 'row')}, {report['labels_per_row']:.2f} labels a row")
+        print_report(report, f"{output.count(rows.n_rows, 'row')}, {report['labels_per_row']:.2f} labels per row")

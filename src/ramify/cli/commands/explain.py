@@ -1,4 +1,4 @@
-"""`ramify explain`: why a model gives a label."""
+"""`ramify explain`: why a model predicts a label."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ def explain(
     model: ModelDirectory,
     data: Annotated[Path | None, typer.Argument(metavar="[DATA]", help="A file with rows.", show_default=False)] = None,
     text: Annotated[str | None, typer.Option("--text", "-t", help="A text.", show_default=False)] = None,
-    row: Annotated[int, typer.Option(min=1, help="Which row of the file, from 1.")] = 1,
-    label: Annotated[
-        list[str] | None, typer.Option("--label", "-l", help="A label to explain; may be given several times.")
-    ] = None,
-    top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="Without --label: explain the best labels.")] = 1,
-    features: Annotated[int, typer.Option(min=1, help="Features shown at each node.")] = 5,
+    row: Annotated[int, typer.Option(min=1, help="Number of the row in the file, from 1.")] = 1,
+    label: Annotated[list[str] | None, typer.Option("--label", "-l", help="A label to explain; repeatable.")] = None,
+    top_k: Annotated[
+        int, typer.Option("--top-k", "-k", min=1, help="Without --label: explain this many of the best labels.")
+    ] = 1,
+    features: Annotated[int, typer.Option(min=1, help="Features to show at each node.")] = 5,
     format: RowFormatOption = None,
     json: AsJson = False,
 ) -> None:
-    """Show why a row gets a label.
+    """Show why a model predicts a label for a row.
 
-    The path to the label: each node's probability, and the features that moved it up (+) or down (-).
+    Prints the path to the label: each node's probability, and the features that moved it up (+) or down (-).
     """
+    from ramify.cli.data import check_takes_text, one_row
     from ramify.cli.models import load_model, parse_label
-    from ramify.cli.rows import check_takes_text, one_row
 
     if (data is None) == (text is None):
         raise ValueError("explain takes one row: give --text, or a file with --row")
@@ -54,6 +54,5 @@ def explain(
         return
     if not explanations:
         print("no label is possible for this row")
-    console = output.console()
     for explanation in explanations:
-        console.print(explanation)
+        output.show(explanation)

@@ -1,1 +1,1 @@
-"""The parts of `ramify stream`."""
+"""A run of `ramify stream`: its input, its checkpoints, its output."""

@@ -1,4 +1,4 @@
-"""Lines from a pipe or a file as they come, until they end or somebody asks to stop."""
+"""Lines from a pipe or a file as they arrive, until they end or a signal asks to stop."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from ramify.data import DataError
 from ramify.data.files import GZIP_MAGIC, told_as_data_error
 
 _READ_AT_ONCE = 1 << 18
+_COPY_AGAIN = "the input was truncated or damaged: copy it again"
 
 
 class StopSignal:
-    """SIGINT and SIGTERM as a wish, to be fulfilled when the work at hand is done; the second one ends the process."""
+    """SIGINT or SIGTERM: finish the work at hand, then stop. A second signal ends the process."""
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None
@@ -47,12 +48,12 @@ class StopSignal:
 
     def _receive(self, number: int, _frame: FrameType | None) -> None:
         self.received = signal.Signals(number)
-        # A checkpoint outlives any end, so whoever is in a hurry may have it.
+        # The checkpoint on the disk is always complete, so a second signal may end the process at once.
         signal.signal(number, signal.SIG_DFL)
 
     def wait_for(self, descriptor: int) -> bool:
-        """Wait until there is something to read, or a signal: then the answer is False."""
-        if os.name == "nt":  # no poll there: the signal is noticed when the next lines come
+        """Wait for input; False if a signal came first."""
+        if os.name == "nt":  # no poll there: the signal is noticed when the next lines arrive
             return self.received is None
         poll = select.poll()
         poll.register(descriptor, select.POLLIN | select.POLLHUP)
@@ -69,7 +70,7 @@ class StopSignal:
 
 @contextlib.contextmanager
 def opened(path: Path | None) -> Iterator[tuple[str, int]]:
-    """What to call the source of lines, and its descriptor; None is stdin."""
+    """The name of the source of lines, and its descriptor; None is stdin."""
     if path is None:
         with _stdin() as descriptor:
             yield "stdin", descriptor
@@ -89,7 +90,7 @@ def opened(path: Path | None) -> Iterator[tuple[str, int]]:
 def _stdin() -> Iterator[int]:
     try:
         descriptor = sys.stdin.fileno()
-    except io.UnsupportedOperation:  # a program that calls the command may have put something else in its place
+    except io.UnsupportedOperation:  # a program that calls `run` may have replaced it
         with tempfile.TemporaryFile() as spooled:
             shutil.copyfileobj(sys.stdin.buffer, spooled)
             spooled.seek(0)
@@ -99,7 +100,7 @@ def _stdin() -> Iterator[int]:
 
 
 def lines_of(name: str, descriptor: int, stop: StopSignal) -> Iterator[list[bytes]]:
-    """Whatever whole lines have come, at once; gzip is unpacked. When stopped, half a line is left out."""
+    """Complete lines as soon as they arrive; gzip is unpacked. When stopped, an incomplete line is dropped."""
     left = b""
     for block in _unpacked(name, _blocks(descriptor, stop)):
         lines = (left + block).split(b"\n")
@@ -136,12 +137,12 @@ def _unpacked(name: str, blocks: Iterator[bytes]) -> Iterator[bytes]:
                 yield text
             block = unpacker.unused_data
             if unpacker.eof and block:
-                unpacker = zlib.decompressobj(wbits=31)  # packed files may be joined
+                unpacker = zlib.decompressobj(wbits=31)  # compressed files may be concatenated
                 continue
             block = next(blocks, None)
             if block is not None and unpacker.eof:
                 unpacker = zlib.decompressobj(wbits=31)
     except zlib.error as error:
-        raise DataError(f"broken gzip data ({error})", name, hint="it was cut off or damaged on its way") from None
+        raise DataError(f"broken gzip data ({error})", name, hint=_COPY_AGAIN) from None
     if not unpacker.eof:
-        raise DataError("the gzip data end too early", name, hint="it was cut off or damaged on its way")
+        raise DataError("the gzip data end too early", name, hint=_COPY_AGAIN)

@@ -1,63 +1,63 @@
-"""Going on with a checkpoint: what it was learned from, and how, must be what comes next."""
+"""Resume from a checkpoint: refuse flags and rows that differ from those the model was started with."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ramify.cli.online import FLAGS
+from ramify.cli.classifiers import PARAMETERS, flag_value
+from ramify.cli.models import labels_at, takes_text
+from ramify.cli.options import flag
 from ramify.data import DataError
 from ramify.data.live import in_words
 
 if TYPE_CHECKING:
     from ramify.cli.stream.run import Settings
 
-_ANOTHER = "or begin anew with --new, or in another directory"
+_ANOTHER = "start a new model with --new, or use another directory"
 
 
-def resumed(asked: Any, settings: Settings) -> Any:
-    """The model of the checkpoint, if it is one that the command line may go on with."""
+def resumed(requested: Any, settings: Settings) -> Any:
+    """The model of the checkpoint, if the command line does not contradict it."""
     from ramify.files.save_load import load
     from ramify.models.online_plt.classifier import OnlinePLTClassifier
 
     loaded = load(settings.model)
     if not isinstance(loaded, OnlinePLTClassifier):
         hint = "choose another directory, or replace the model with --new"
-        raise DataError(f"this is a {type(loaded).__name__}, which cannot go on learning", settings.model, hint=hint)
-    for name, flag in FLAGS.items():
-        parameter = "seed" if name == "random_state" else name
-        if parameter in settings.given and getattr(asked, name) != getattr(loaded, name):
-            known = getattr(loaded, name)
-            begun = f"without {flag}" if known is None else f"with {flag} {known}"
-            message = f"the model was begun {begun}, which cannot become {getattr(asked, name)}"
-            raise DataError(message, settings.model, hint=f"leave {flag} out, {_ANOTHER}")
+        raise DataError(f"a {type(loaded).__name__} cannot continue to learn", settings.model, hint=hint)
+    for name in (*PARAMETERS["OnlinePLTClassifier"], "seed"):
+        wanted, known = flag_value(requested, name), flag_value(loaded, name)
+        if name in settings.given and wanted != known:
+            started = f"without {flag(name)}" if known is None else f"with {flag(name)} {known}"
+            message = f"the model was started {started}, which cannot change to {wanted}"
+            raise DataError(message, settings.model, hint=f"leave {flag(name)} out, or {_ANOTHER}")
     if settings.multiclass and not loaded.is_multiclass_:
-        message = "the model was begun without --multiclass: its rows have any number of labels"
-        raise DataError(message, settings.model, hint=f"leave --multiclass out, {_ANOTHER}")
+        message = "the model was started without --multiclass: its rows have any number of labels"
+        raise DataError(message, settings.model, hint=f"leave --multiclass out, or {_ANOTHER}")
     if "ngrams" in settings.given:
-        _check_ngrams(asked, loaded, settings)
-    return loaded.set_params(n_jobs=asked.n_jobs)
+        _check_ngrams(requested, loaded, settings)
+    return loaded.set_params(n_jobs=requested.n_jobs)
 
 
-def _check_ngrams(asked: Any, loaded: Any, settings: Settings) -> None:
+def _check_ngrams(requested: Any, loaded: Any, settings: Settings) -> None:
     vectorizer = getattr(loaded, "vectorizer_", None)
     known = None if vectorizer is None else vectorizer.ngram_range[1]
-    wanted = 1 if asked.vectorizer is None else asked.vectorizer.ngram_range[1]
+    wanted = 1 if requested.vectorizer is None else requested.vectorizer.ngram_range[1]
     if known is not None and known != wanted:
-        message = f"the model makes features of runs of up to {known} words, not {wanted}"
-        raise DataError(message, settings.model, hint=f"leave --ngrams out, {_ANOTHER}")
+        message = f"the features of the model are up to {known} consecutive words, not {wanted}"
+        raise DataError(message, settings.model, hint=f"leave --ngrams out, or {_ANOTHER}")
 
 
 def check_same_source(model: Any, format: str, path: Path) -> None:
-    """Refuse rows that are written otherwise than those that the model has learned."""
-    known, is_text = model.source_format_, hasattr(model, "vectorizer_")
+    """Refuse rows in another format than those that the model has learned."""
+    known, is_text = model.source_format_, takes_text(model)
     if is_text != (format == "jsonl"):
         was, now = ("texts", "numbers") if is_text else ("numbers", "texts")
-        raise DataError(f"the model was learned from {was}, and these are {now}", path, hint=_ANOTHER[3:])
+        raise DataError(f"the model has learned {was}, but these are {now}", path, hint=_ANOTHER)
     if known is not None and known != format:
-        message = f"the model was learned from {in_words(known)}, and this is {in_words(format)}"
-        raise DataError(message, path, hint=f"a feature may have another number there: convert it, {_ANOTHER}")
-    name = model.label_encoding_.names([0])[0]
-    if isinstance(name, str) != is_text:
+        message = f"the model has learned {in_words(known)}, but this is {in_words(format)}"
+        raise DataError(message, path, hint=f"features may be numbered differently: convert the data, or {_ANOTHER}")
+    if isinstance(labels_at(model, [0])[0], str) != is_text:
         was, now = ("numbers", "words") if is_text else ("words", "numbers")
-        raise DataError(f"the model's labels are {was}, and these are {now}", path, hint=_ANOTHER[3:])
+        raise DataError(f"the model's labels are {was}, but these are {now}", path, hint=_ANOTHER)

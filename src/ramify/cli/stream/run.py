@@ -1,4 +1,4 @@
-"""A run of `ramify stream`: lines in, lessons, checkpoints."""
+"""A run of `ramify stream`: read lines, learn, save checkpoints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ramify.cli import output
-from ramify.cli.models import check_target, save_without_machine
+from ramify.cli.models import check_target, labels_are_columns, save_portable
 from ramify.cli.stream.input import StopSignal, lines_of, opened
 from ramify.cli.stream.resume import check_same_source, resumed
 from ramify.cli.stream.screen import Screen, screen_for
@@ -26,13 +26,13 @@ from ramify.files.directory import MANIFEST
 from ramify.progressive import Evaluation
 from ramify.progressive.rows import joined
 
-# Rows that are learned before the screen is told.
+# Rows that are learned between updates of the screen.
 _AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the command line said."""
+    """The command line."""
 
     model: Path
     data: Path | None
@@ -53,7 +53,7 @@ class Settings:
 
 
 class StreamRun:
-    """Learns the lines of a source and saves the model every so often, at the end, and when asked to stop."""
+    """Learns the lines of a source; saves the model at intervals, at the end, and when asked to stop."""
 
     def __init__(self, classifier: Any, settings: Settings) -> None:
         self.settings = settings
@@ -76,13 +76,13 @@ class StreamRun:
         self._held: LabelledBatch | None = None
 
     def run(self) -> int:
-        """Learn until the lines end; the exit code."""
+        """Learn until the lines end; return the exit code."""
         self.started = time.perf_counter()
         with StopSignal() as stop, opened(self.settings.data) as (name, descriptor), self.screen:
             try:
                 for batch in self._batches(name, lines_of(name, descriptor, stop)):
                     self._learn(batch)
-                self._refuse_nothing(name, stop)
+                self._check_anything_learned(name, stop)
                 self._finish_windows()
             except (ValueError, BrokenPipeError):
                 self._save_quietly()
@@ -101,7 +101,7 @@ class StreamRun:
     # --- rows -----------------------------------------------------------------------------------------------------
 
     def _batches(self, name: str, lines: Iterator[list[bytes]]) -> Iterator[LabelledBatch]:
-        """Rows as the parser finds them, once the first line has told their format."""
+        """Rows as the parser reads them, once the first line has shown their format."""
         start: list[bytes] = []
         for some in lines:
             start += some
@@ -127,11 +127,11 @@ class StreamRun:
                     yield batch.part(skipped, len(batch)) if skipped else batch
 
     def _find_format(self, start: bytes) -> LineFormat:
-        """The format that the command line, the model, the file's name or the first line tells, in this order."""
+        """The format by command line, model, file name or first line, in this order."""
         settings, known = self.settings, self.classifier.source_format_
         format: Any = settings.format
         if format is None and known is not None:
-            # Rows without a header look like libsvm; only between texts and numbers the first line knows better.
+            # Rows without a header look like libsvm, so the first line only decides between texts and numbers.
             looks_like = format_of_text(start)
             before = known.removesuffix("-zero-based")
             format = looks_like if "jsonl" in (looks_like, before) else before
@@ -139,14 +139,14 @@ class StreamRun:
             format = BY_SUFFIX.get(Path(settings.data.name.removesuffix(".gz")).suffix.lower())
         format = format_of_text(start) if format is None else format
         if format == "npz":
-            raise DataError("an npz file is no stream of lines", settings.data, hint="see ramify convert")
+            raise DataError("an npz file has no lines to stream", settings.data, hint="convert it: see ramify convert")
         self.zero_based = settings.zero_based or known == "libsvm-zero-based"
         self.source_format = f"{format}-zero-based" if format == "libsvm" and self.zero_based else str(format)
         if self.is_resumed:
             check_same_source(self.classifier, self.source_format, settings.model)
         return format  # type: ignore[no-any-return]
 
-    # --- lessons --------------------------------------------------------------------------------------------------
+    # --- learning --------------------------------------------------------------------------------------------------
 
     def _learn(self, batch: LabelledBatch) -> None:
         if self._held is not None:
@@ -158,8 +158,8 @@ class StreamRun:
             until_save = self.settings.save_every - self.n_examples % self.settings.save_every
             stop = min(len(batch), start + until_save, start + _AT_ONCE)
             piece = batch.part(start, stop)
-            if not hasattr(self.classifier, "label_encoding_") and not any(piece.labels):
-                # A model begins with its first label; rows before it are learned along with that one.
+            if not hasattr(self.classifier, "classes_") and not any(piece.labels):
+                # A model needs a label to start; hold the rows before the first one and learn them with it.
                 self._held = batch.part(start, len(batch))
                 return
             self._learn_piece(piece)
@@ -179,7 +179,7 @@ class StreamRun:
     def _labels(self, labels: list[tuple[Any, ...]]) -> Any:
         if self.is_multiclass:
             return [row[0] for row in labels]
-        if not self.is_resumed or self.classifier.label_encoding_.kind != "indicator":
+        if not self.is_resumed or not labels_are_columns(self.classifier):
             return labels
         # The model was trained on an array: labels are its columns.
         sizes = np.fromiter(map(len, labels), np.int64, len(labels))
@@ -198,20 +198,20 @@ class StreamRun:
 
     @property
     def n_examples(self) -> int:
-        return int(self.classifier.n_examples_) if hasattr(self.classifier, "learner_") else 0
+        return int(getattr(self.classifier, "n_examples_", 0))
 
     def _save(self) -> None:
-        """Save what is not saved yet, and say so only when it is on the disk."""
+        """Save the model if it has changed; report it only when it is on the disk."""
         if self.n_examples == self.n_saved:
             return
         began = time.perf_counter()
         self.classifier.source_format_ = self.source_format
-        save_without_machine(self.classifier, self.settings.model)
+        save_portable(self.classifier, self.settings.model)
         self.n_saved = self.n_examples
         self.screen.saved(self._facts() | {"save_seconds": round(time.perf_counter() - began, 3)})
 
     def _save_quietly(self) -> None:
-        """Keep what was learned before the work came to a bad end; nobody may be there to read about it."""
+        """Keep what was learned before an error; the reader of the output may be gone."""
         if self.n_examples:
             with suppress(BrokenPipeError):
                 self._save()
@@ -225,13 +225,13 @@ class StreamRun:
             "bytes": output.directory_size(self.settings.model),
         }
 
-    def _refuse_nothing(self, name: str, stop: StopSignal) -> None:
+    def _check_anything_learned(self, name: str, stop: StopSignal) -> None:
         if self._held is not None:
             message = f"none of the {output.count(len(self._held), 'row')} has a label, so there is nothing to learn"
-            raise DataError(message, name, hint="labels stand before the features, as in: 3,17 5:0.25")
+            raise DataError(message, name, hint="labels come before the features, as in: 3,17 5:0.25")
         if self.n_examples == 0:
             ended = "" if stop.received is None else f" before {stop.received.name}"
-            raise DataError(f"no rows came{ended}, so there is nothing to learn", name, hint="check what writes them")
+            raise DataError(f"no rows arrived{ended}, so there is nothing to learn", name, hint="check the input")
 
     def _write_report(self) -> None:
         if self.settings.report is not None and self.evaluation is not None:

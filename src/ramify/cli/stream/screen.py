@@ -1,4 +1,4 @@
-"""What `ramify stream` says: lines for logs, JSON for machines, a live table for people at a terminal."""
+"""What `ramify stream` prints: lines for logs, JSON for programs, a live table for terminals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ramify.progressive import ProgressiveResult, Window
 
 
 class Screen:
-    """Tells what happens as lines on stdout, each at once; what cannot be read is told on stderr."""
+    """One line per event on stdout, flushed; malformed lines are reported on stderr."""
 
     def __init__(self, result: ProgressiveResult | None) -> None:
         self.result = result
@@ -41,10 +41,10 @@ class Screen:
         self._say(_saved_in_words(facts))
 
     def bad_line(self, error: DataError) -> None:
-        print(f"skipped: {str(error).partition(chr(10))[0]}", file=sys.stderr, flush=True)
+        print(_skipped_in_words(error), file=sys.stderr, flush=True)
 
     def learning(self, n_examples: int, n_labels: int) -> None:
-        """How far it has come; only a live screen shows it."""
+        """Progress, which only a live screen shows."""
 
     def done(self, facts: dict[str, Any]) -> None:
         self._say(_done_in_words(facts))
@@ -54,7 +54,7 @@ class Screen:
 
 
 class JsonScreen(Screen):
-    """An object a line, each with its "event"."""
+    """One JSON object per line, each with its "event"."""
 
     def window(self, window: Window) -> None:
         self._say(output.json_line({"event": "window", **window.to_dict()}))
@@ -71,7 +71,7 @@ class JsonScreen(Screen):
 
 
 class LiveScreen(Screen):
-    """A table that grows and a line that tells where things stand, for a terminal."""
+    """A table that grows and a status line, for a terminal."""
 
     def __init__(self, result: ProgressiveResult | None) -> None:
         from rich.live import Live
@@ -103,13 +103,13 @@ class LiveScreen(Screen):
         return Group(*parts, Text(f"{self._status}; {self._saved}", style="dim"))
 
     def window(self, window: Window) -> None:
-        pass  # the result has it, and is drawn
+        pass  # drawn from the result
 
     def learning(self, n_examples: int, n_labels: int) -> None:
         if self._first is None:
             self._first, self._started = n_examples, time.perf_counter()
         took = time.perf_counter() - self._started
-        rate = f", {(n_examples - self._first) / took:,.0f} a second" if took > 0.5 else ""
+        rate = f", {(n_examples - self._first) / took:,.0f} per second" if took > 0.5 else ""
         self._status = f"{output.count(n_examples, 'example')}, {output.count(n_labels, 'label')}{rate}"
 
     def saved(self, facts: dict[str, Any]) -> None:
@@ -117,7 +117,7 @@ class LiveScreen(Screen):
         self._live.refresh()
 
     def bad_line(self, error: DataError) -> None:
-        self._live.console.print(f"skipped: {str(error).partition(chr(10))[0]}")
+        self._live.console.print(_skipped_in_words(error))
 
     def done(self, facts: dict[str, Any]) -> None:
         self._live.stop()
@@ -128,6 +128,10 @@ def screen_for(result: ProgressiveResult | None, as_json: bool) -> Screen:
     if as_json:
         return JsonScreen(result)
     return LiveScreen(result) if sys.stdout.isatty() else Screen(result)
+
+
+def _skipped_in_words(error: DataError) -> str:
+    return f"skipped: {output.visible(str(error).partition(chr(10))[0])}"
 
 
 def _saved_in_words(facts: dict[str, Any]) -> str:

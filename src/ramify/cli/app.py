@@ -1,0 +1,39 @@
+"""The `ramify` command, put together from the commands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ramify.cli.commands import convert, demo, evaluate, explain, plot, predict, stream, train, tree, tune
+
+app = typer.Typer(
+    name="ramify",
+    help="Extreme classification with trees: train, query, measure and explain models with very many labels.",
+    epilog="Start with:  ramify demo\n\nExit codes: 0 success, 2 bad input, 1 unexpected error, 130 interrupted.",
+    add_completion=False,
+    rich_markup_mode=None,  # plain help: half as long, and fast
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (train, stream, predict, evaluate, tune, explain, tree, convert, demo):
+    app.command(epilog=command.EXAMPLES)(getattr(command, command.__name__.rpartition(".")[2]))
+app.add_typer(plot.app, name="plot")
+
+
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        from ramify import __version__, _core
+
+        print(f"ramify {__version__} ({_core.instruction_set()})")
+        raise typer.Exit()
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass

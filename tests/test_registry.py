@@ -1,0 +1,83 @@
+"""The registry is the one list of classifiers, and `import ramify` loads none of them until it is used."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ramify
+from ramify import registry
+
+SHIPPED = [name for name in ramify.__all__ if name.endswith("Classifier")]
+HEAVY = ("numpy", "scipy", "sklearn", "rich", "typer", "ramify._core")
+
+
+def said_by(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_registered_class_is_where_the_registry_says(name):
+    cls = registry.load_class(name)
+    assert (cls.__name__, cls.__module__) == (name, registry.CLASSIFIERS[name].module)
+    assert registry.is_registered(cls)
+    assert getattr(ramify, name) is cls
+
+
+def test_a_class_that_only_has_the_name_of_a_classifier_is_not_registered():
+    assert not registry.is_registered(type("PLTClassifier", (), {}))
+
+
+def test_short_names_are_unique():
+    names = [entry.name for entry in registry.CLASSIFIERS.values() if entry.name] + list(registry.PRESETS)
+    assert len(set(names)) == len(names) == len(registry.summaries())
+
+
+@pytest.mark.parametrize("name", sorted(registry.PRESETS))
+def test_settings_replace_those_of_a_preset(name):
+    preset = registry.PRESETS[name]
+    classifier = registry.make_classifier(name)
+    assert type(classifier).__name__ == preset.class_name
+    assert preset.settings.items() <= classifier.get_params(deep=False).items()
+    assert registry.make_classifier(name, tree="huffman").tree == "huffman"
+
+
+def test_a_name_that_does_not_exist_is_refused_with_the_names_that_do():
+    with pytest.raises(ValueError, match=r"'lomtee': choose one of plt, .*lomtree"):
+        registry.make_classifier("lomtee")
+
+
+def test_import_ramify_loads_nothing_heavy_however_the_program_is_called():
+    for program in ("ramify", "python", "notebook"):
+        loaded = said_by(
+            f"import sys; sys.argv[0] = {program!r}; import ramify; print([m for m in {HEAVY} if m in sys.modules])"
+        )
+        assert loaded == "[]"
+
+
+def test_names_are_listed_before_they_are_loaded_and_a_star_import_loads_them_all():
+    code = (
+        "import ramify; names = dir(ramify); from ramify import *; "
+        "print(set(ramify.__all__) <= set(names), all(n in globals() for n in ramify.__all__), ramify.load is load)"
+    )
+    assert said_by(code) == "True True True"
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'ramify' has no attribute 'Oak'"):
+        ramify.Oak  # noqa: B018
+
+
+def test_type_checkers_see_every_public_name():
+    (block,) = (
+        node
+        for node in ast.parse(Path(ramify.__file__).read_text()).body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
+    seen = {alias.asname: statement.module for statement in block.body for alias in statement.names}
+    assert sorted(seen) == ramify.__all__
+    assert {name: seen[name] for name in SHIPPED} == {name: registry.CLASSIFIERS[name].module for name in SHIPPED}
