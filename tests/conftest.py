@@ -23,7 +23,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def frequency_models_load(monkeypatch):
     """Only ramify's own classes are loaded from files; this lets the tests' small one be loaded too."""
     monkeypatch.setitem(
-        registry.CLASSIFIERS, "FrequencyClassifier", registry.Entry("frequency_classifier", "", "for tests")
+        registry.CLASSIFIERS, "FrequencyClassifier", registry.Entry("frequency_classifier", "FrequencyModel", "", "for tests")
     )
 
 

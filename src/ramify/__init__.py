@@ -41,10 +41,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'ramify' has no attribute {name!r}")
     if name in _SUBMODULES:
         return import_module(f"ramify.{name}")
-    if name in _FUNCTIONS:
-        value = getattr(import_module("ramify.files.save_load"), name)
-    else:
-        value = registry.load_class(name)
+    is_function = name in _FUNCTIONS
+    value = getattr(import_module("ramify.files.save_load"), name) if is_function else registry.load_class(name)
     globals()[name] = value
     return value
 

@@ -8,8 +8,8 @@ from ramify import registry
 from ramify.cli.options import flag, n_jobs, parse_assignments
 
 # === Constructor parameters ==========================================================================================
-# The one place of the command line that knows them: for each class, flag -> parameter; "solver__C" is the parameter C of
-# the component that is given as `solver`.
+# The one place of the command line that knows them: for each class, flag -> parameter; "solver__C" is the parameter C
+# of the component that is given as `solver`.
 
 _TREE = {"tree": "tree", "arity": "arity", "max_leaf": "max_leaf", "tree_option": "tree_options"}
 _EPOCHS = {"n_epochs": "n_epochs", "shuffle": "shuffle"}
