@@ -70,9 +70,9 @@ def test_train_with_test_data_reports_as_evaluate_does(answer):
     [
         (["--tree", "huffman"], {"tree": "huffman"}),
         (["--n-trees", "2"], {"n_trees": 2}),
-        (["--loss", "logistic", "--C", "1"], {"loss": "logistic", "C": 1.0}),
+        (["--loss", "logistic", "--C", "1"], {"solver__loss": "logistic", "solver__C": 1.0}),
         (["--hash-bits", "14"], {"hash_bits": 14}),
-        (["--prune", "0", "--seed", "7"], {"prune": 0.0, "random_state": 7}),
+        (["--prune", "0", "--seed", "7"], {"solver__prune": 0.0, "random_state": 7}),
     ],
 )
 def test_options_of_train_reach_the_classifier(answer, options, parameters):

@@ -49,4 +49,4 @@ def test_the_demo_speaks_json_and_saves_where_it_is_told(capsys):
     assert facts["code_found"]["@5"] >= facts["code_found"]["@1"] > 0
     best = {text: answers[0]["label"] for text, answers in facts["answers"].items() if answers}
     assert best["allergic to peanuts"] == "Z91.010"
-    assert ramify.load("elsewhere").label_names_ is not None
+    assert ramify.load("elsewhere").schema_.label_names is not None

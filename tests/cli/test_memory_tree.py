@@ -44,7 +44,7 @@ def test_epochs_and_bounds_are_set_and_told(folder, capsys):
     assert (facts["rows"], facts["n_examples"]) == (300, 100)
     assert "P@1" in facts["test"]
     model = ramify.load(folder / "memories")
-    assert (model.passes, model.max_examples) == (2, 100)
+    assert (model.n_epochs, model.max_examples) == (2, 100)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def rows(folder, start=0, stop=None):
 
 def same_model(one, other):
     one, other = ramify.load(one), ramify.load(other)
-    a, b = one.learner_.state(1), other.learner_.state(1)
+    a, b = one.model_.learner.state(1), other.model_.learner.state(1)
     return all(np.array_equal(a[name], b[name]) for name in a) and one.classes_.tolist() == other.classes_.tolist()
 
 
@@ -262,8 +262,8 @@ def test_the_tree_to_begin_with_can_be_built(folder):
         (["--online", "--n-trees", "2"], "--n-trees is not for --classifier online-plt\nhint: it is for plt, fastxml"),
         (["--policy", "best"], "--policy is not for --classifier plt\nhint: it is for online-plt"),
         (["--shuffle"], "--shuffle is not for --classifier plt"),
-        (["--online", "--arity", "1"], "b must be"),
-        (["--C", "1", "--set", "C=2"], "--set C: this parameter also has a flag"),
+        (["--online", "--arity", "1"], "arity must be"),
+        (["--C", "1", "--set", "solver__C=2"], "--set solver__C: this parameter also has a flag"),
     ],
 )
 def test_options_that_would_be_ignored_are_refused(folder, capsys, arguments, message):

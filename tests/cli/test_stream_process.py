@@ -43,7 +43,7 @@ def start(folder, *arguments, **options):
 
 def state(path):
     model = ramify.load(path, verify=True)
-    arrays = model.learner_.state(1)
+    arrays = model.model_.learner.state(1)
     return {name: array.tolist() for name, array in arrays.items()} | {"classes": model.classes_.tolist()}
 
 

@@ -40,7 +40,7 @@ def learner(**parameters):
 
 
 def same_state(one, other):
-    a, b = one.learner_.state(1), other.learner_.state(1)
+    a, b = one.model_.learner.state(1), other.model_.learner.state(1)
     return all(np.array_equal(a[name], b[name]) for name in a)
 
 
@@ -146,7 +146,7 @@ def test_a_pair_whose_labels_are_zero_and_one_is_no_row_of_an_array():
     model = learner()
     progressive.evaluate(model, [({1: 1.0}, [0, 1]), ({2: 1.0}, [1, 0])])
     assert model.classes_.tolist() == [0, 1]
-    assert model.label_encoding_.kind == "collections"
+    assert model.schema_.labels.kind == "collections"
 
 
 def test_endless_streams_can_be_stopped_by_their_reader():

@@ -145,7 +145,7 @@ def _set_parameters(classifier: Any, settings: dict[str, Any], arguments: dict[s
                 classifier.set_params(**{parameter: new_component(parameter, given)})
     allowed = sorted(set(classifier.get_params()) - _NOT_SET)
     for name in settings:
-        if name in arguments:
+        if name.partition("__")[0] in arguments:
             raise ValueError(f"--set {name}: this parameter also has a flag on the command line; give one of them")
         if name not in allowed:
             class_name = type(classifier).__name__
