@@ -5,13 +5,20 @@ from __future__ import annotations
 import atexit
 import functools
 import json
+import os
+import pty
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 from ramify.cli.main import run
 from ramify.data import save_xmc
 from ramify.data.synthetic import make_multilabel
+
+# The command as a process of its own.
+RAMIFY = [sys.executable, "-c", "from ramify.cli.main import main; main()"]
 
 NOTES = [
     ("acute chest pain", ["R07.9"]),
@@ -56,3 +63,30 @@ def fresh_copy(folder: Path) -> Path:
     """The workspace's files in a folder of the test's own."""
     shutil.copytree(workspace(), folder, dirs_exist_ok=True)
     return folder
+
+
+def read_terminal(leader: int) -> str:
+    """What is written to a terminal until the other side closes it."""
+    said = b""
+    while True:
+        try:
+            block = os.read(leader, 65536)
+        except OSError:  # Linux reports the end this way
+            break
+        if not block:
+            break
+        said += block
+    os.close(leader)
+    return said.decode()
+
+
+def in_terminal(arguments: list[str], folder: Path, **environment: str) -> tuple[int, str]:
+    """The exit code of a command, and what it writes to a terminal of its own."""
+    leader, follower = pty.openpty()
+    environment = {**os.environ, "COLUMNS": "80", "TERM": "xterm-256color", **environment}
+    process = subprocess.Popen(
+        [*RAMIFY, *arguments], cwd=folder, stdin=follower, stdout=follower, stderr=follower, env=environment
+    )
+    os.close(follower)
+    said = read_terminal(leader)
+    return process.wait(timeout=60), said

@@ -8,19 +8,36 @@ import pty
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from cli_workspace import fresh_copy
-
-RAMIFY = [sys.executable, "-c", "from ramify.cli.main import main; main()"]
+from cli_workspace import RAMIFY, fresh_copy, in_terminal, read_terminal
+from ramify.cli import main
+from ramify.data import save_xmc
+from ramify.data.synthetic import make_multilabel
 
 
 @pytest.fixture
 def folder(tmp_path):
     return fresh_copy(tmp_path)
+
+
+def CTRL_C():
+    """A shell that starts tests in the background ignores Ctrl-C, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def cpu_seconds(process):
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def run_without(channel, arguments, folder):
+    """Run a command with stdin (0), stdout (1) or stderr (2) closed."""
+    return subprocess.run(
+        [*RAMIFY, *arguments], cwd=folder, capture_output=True, text=True, preexec_fn=lambda: os.close(channel)
+    )
 
 
 def test_the_installed_command_is_this_one():
@@ -46,21 +63,137 @@ def test_nothing_asked_shows_the_help_and_all_is_well():
 
 def test_ctrl_c_ends_a_long_training_at_once_and_leaves_no_files(folder):
     # The core computes without Python meanwhile; a training that sleeps instead would test nothing.
-    big = "from ramify.data.synthetic import make_multilabel as m; from ramify.data import save_xmc as s; "
-    big += "d = m(20000, 3000, 20000); s('big.txt', d.X, d.Y)"
-    subprocess.run([sys.executable, "-c", big], cwd=folder, check=True)
+    data = make_multilabel(20000, 3000, 20000)
+    save_xmc(folder / "big.txt", data.X, data.Y)
     before = set(folder.iterdir())
     arguments = ["train", "big.txt", "--model", "new", "--n-trees", "200", "--tree", "one_level", "--threads", "1"]
-    process = subprocess.Popen([*RAMIFY, *arguments], cwd=folder, stderr=subprocess.PIPE, text=True)
-    time.sleep(6)
-    assert process.poll() is None
+    leader, follower = pty.openpty()
+    environment = os.environ | {"COLUMNS": "80", "TERM": "xterm"}
+    process = subprocess.Popen([*RAMIFY, *arguments], cwd=folder, stderr=follower, env=environment, preexec_fn=CTRL_C)
+    os.close(follower)
+    said = b""
+    while b"training" not in said:  # the phase that the terminal shows
+        said += os.read(leader, 65536)
+    used = cpu_seconds(process.pid)
     process.send_signal(signal.SIGINT)
-    start = time.perf_counter()
-    _, said = process.communicate(timeout=60)
-    assert time.perf_counter() - start < 5
+    said = read_terminal(leader)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 130
-    assert said == "error: interrupted; nothing was written\n"
+    # Seconds of computing after the signal, however busy the machine is.
+    assert usage.ru_utime + usage.ru_stime - used < 5
+    assert said.replace("\r", "").endswith("interrupted\n")
+    assert "Traceback" not in said
     assert set(folder.iterdir()) == before
+
+
+# Ctrl-C arrives as a module begins to load: before the command line is there, and while a command imports.
+INTERRUPTED_IMPORT = """
+import os, signal, sys
+
+module = sys.argv.pop(1)
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == module:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+from ramify.cli.main import main
+main()
+"""
+MODULES = ["ramify.cli.app", "typer", "ramify.cli.commands.tune", "ramify.cli.data", "numpy", "ramify._core"]
+MODULES += ["scipy.sparse", "sklearn.base", "ramify.models.plt.classifier"]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_ctrl_c_while_modules_are_loaded_ends_quietly(folder, module):
+    command = [sys.executable, "-c", INTERRUPTED_IMPORT, module, "train", "train.txt", "--model", "new"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, preexec_fn=CTRL_C)
+    assert done.returncode == 130, done.stderr
+    assert done.stdout == ""
+    assert done.stderr in ("", "interrupted\n")
+    assert not (folder / "new").exists()
+
+
+def test_ctrl_c_where_python_drops_exceptions_is_not_lost():
+    code = """
+import signal, time
+from ramify.cli import main
+
+class Droppable:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+        "work that is not interrupted"
+
+def import_callback():
+    cb = "def cb(): signal.raise_signal(signal.SIGINT)"
+    exec(compile(cb, "<frozen importlib._bootstrap>", "exec"), globals())
+    globals()["cb"]()
+
+def command():
+    START()
+    time.sleep(600)
+
+signal.signal(signal.SIGINT, main._interrupt)
+import ramify.cli.app
+ramify.cli.app.app.command("wait")(command)
+main.sys.exit(main.run(["wait"]))
+"""
+    for start in ("Droppable", "import_callback"):
+        program = code.replace("START", start)
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+        assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
+def test_ctrl_c_that_a_library_turns_into_another_error_is_still_ctrl_c(monkeypatch, capsys):
+    def load(*_):
+        try:
+            main._interrupt(signal.SIGINT, None)
+        except KeyboardInterrupt:
+            raise ImportError("initialization failed") from None
+
+    monkeypatch.setattr("ramify.cli.models.load_model", load)
+    assert main.run(["tree", "--model", "model"]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_a_command_in_the_background_goes_on_ignoring_ctrl_c(folder):
+    def ignore():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    command = [sys.executable, "-c", INTERRUPTED_IMPORT, "scipy.sparse", "train", "train.txt", "--model", "new"]
+    assert subprocess.run(command, cwd=folder, capture_output=True, preexec_fn=ignore).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["predict", "--model", "notes-model"], "error: no input, stdin is closed: give a file, --text, or texts"),
+        (["predict", "-", "--model", "notes-model"], "error: no input, stdin is closed"),
+        (["stream", "--model", "new"], "error: no input, stdin is closed: give a file, or lines"),
+        (["stream", "-", "--model", "new"], "error: no input, stdin is closed"),
+    ],
+)
+def test_a_closed_stdin_is_refused_with_what_to_give_instead(folder, arguments, message):
+    done = run_without(0, arguments, folder)
+    assert done.returncode == 2
+    assert done.stderr.startswith(message)
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_commands_that_need_no_stdin_run_without_one(folder):
+    assert run_without(0, ["predict", "test.txt", "--model", "model"], folder).returncode == 0
+
+
+@pytest.mark.parametrize("channel", [1, 2])
+def test_a_closed_stdout_or_stderr_changes_nothing_else(folder, channel):
+    for arguments in (["predict", "test.txt", "--model", "model"], ["train", "train.txt", "--model", "new"]):
+        done = run_without(channel, arguments, folder)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert (folder / "new" / "manifest.json").exists()
+    assert run_without(channel, ["predict", "nosuch.txt", "--model", "model"], folder).returncode == 2
 
 
 def test_a_reader_that_goes_away_is_no_error(folder):
@@ -100,29 +233,8 @@ def test_a_terminal_that_knows_only_ascii_gets_what_it_can_show(folder):
         done.stdout.decode("ascii")
 
 
-def _in_terminal(arguments, folder):
-    """Everything that a command writes to a terminal of its own."""
-    leader, follower = pty.openpty()
-    environment = os.environ | {"COLUMNS": "80", "TERM": "xterm"}
-    process = subprocess.Popen(
-        [*RAMIFY, *arguments], cwd=folder, stdin=follower, stdout=follower, stderr=follower, env=environment
-    )
-    os.close(follower)
-    said = b""
-    while True:
-        try:
-            block = os.read(leader, 65536)
-        except OSError:  # Linux says so when the other side has closed
-            break
-        if not block:
-            break
-        said += block
-    os.close(leader)
-    return process.wait(timeout=60), said.decode()
-
-
 def test_in_a_terminal_training_shows_its_phases_and_gives_the_cursor_back(folder):
-    code, said = _in_terminal(["train", "train.txt", "--model", "new"], folder)
+    code, said = in_terminal(["train", "train.txt", "--model", "new"], folder)
     assert code == 0
     assert "reading train.txt" in said or "building the tree" in said or "training" in said
     assert said.rindex("\x1b[?25h") > said.rindex("\x1b[?25l")
@@ -130,6 +242,6 @@ def test_in_a_terminal_training_shows_its_phases_and_gives_the_cursor_back(folde
 
 
 def test_predict_in_a_terminal_without_input_says_what_it_needs(folder):
-    code, said = _in_terminal(["predict", "--model", "notes-model"], folder)
+    code, said = in_terminal(["predict", "--model", "notes-model"], folder)
     assert code == 2
     assert "no input: give a file, --text" in said

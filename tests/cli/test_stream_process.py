@@ -9,17 +9,16 @@ import random
 import select
 import signal
 import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
 
 import ramify
+from cli_workspace import RAMIFY, read_terminal
 from ramify.data import save_xmc
 from ramify.data.synthetic import make_multilabel
 
-RAMIFY = [sys.executable, "-c", "import sys; sys.argv[0] = 'ramify'; from ramify.cli.main import main; main()"]
 N_ROWS = 1500
 N_KILLS = 8
 
@@ -145,18 +144,9 @@ def test_a_terminal_sees_a_table_that_stays(tmp_path, lines):
         env=environment,
     )  # fmt: skip
     os.close(follower)
-    said = b""
-    while True:
-        try:
-            block = os.read(leader, 65536)
-        except OSError:
-            break
-        if not block:
-            break
-        said += block
-    os.close(leader)
+    said = read_terminal(leader)
     assert process.wait(timeout=30) == 0
-    assert b"all P@1" in said
-    assert b"saved 1,500 examples" in said
-    assert b"Learned 1,500 examples" in said
+    assert "all P@1" in said
+    assert "saved 1,500 examples" in said
+    assert "Learned 1,500 examples" in said
     assert np.isfinite(ramify.load(tmp_path / "model").memory_)

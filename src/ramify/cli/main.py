@@ -30,6 +30,11 @@ def main() -> NoReturn:
     code = run(sys.argv[1:])
     if handles_interrupts:
         signal.signal(signal.SIGINT, _exit_at_once)
+    if code == INTERRUPTED:
+        # Skip the interpreter's shutdown, which would complain about objects that the interrupted work still holds.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
     sys.exit(code)
 
 
@@ -70,12 +75,9 @@ def _exit_at_once(_number: int, _frame: FrameType | None) -> NoReturn:
 def _interrupt(number: int, frame: FrameType | None) -> None:
     """Raise KeyboardInterrupt, but not where Python would print and drop it: there, come back a moment later."""
     if _drops_exceptions(frame):
-        import _thread
-        import threading
+        from threading import Timer, get_ident
 
-        timer = threading.Timer(0.01, _thread.interrupt_main)
-        timer.daemon = True
-        timer.start()
+        Timer(0.01, signal.pthread_kill, (get_ident(), number)).start()
         return
     _interrupts.append(number)
     raise KeyboardInterrupt

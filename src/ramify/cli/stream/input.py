@@ -53,8 +53,6 @@ class StopSignal:
 
     def wait_for(self, descriptor: int) -> bool:
         """Wait for input; False if a signal came first."""
-        if os.name == "nt":  # no poll there: the signal is noticed when the next lines arrive
-            return self.received is None
         poll = select.poll()
         poll.register(descriptor, select.POLLIN | select.POLLHUP)
         poll.register(self._woken, select.POLLIN)
