@@ -15,18 +15,21 @@
 
 namespace ramify {
 
+/// One row of a CSR array, not owned.
 struct RowView {
     std::span<const std::int32_t> indices;
     std::span<const float> values;
 };
 
+/// A CSR array, not owned.
 struct CsrView {
     std::span<const std::int64_t> indptr;
     std::span<const std::int32_t> indices;
-    std::span<const float> data;
+    std::span<const float> data;  ///< empty where only the columns matter
     std::int64_t n_columns;
 
     std::int64_t n_rows() const { return static_cast<std::int64_t>(indptr.size()) - 1; }
+    std::int64_t length(std::int64_t i) const { return indptr[i + 1] - indptr[i]; }
     RowView row(std::int64_t i) const {
         const auto from = static_cast<std::size_t>(indptr[i]), length = static_cast<std::size_t>(indptr[i + 1]) - from;
         return {indices.subspan(from, length), data.subspan(from, length)};

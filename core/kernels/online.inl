@@ -2,8 +2,7 @@
 // Included by kernels.inl. Every column's arithmetic is its own, so that a column that sees the same examples gets the
 // same weights whatever its neighbours are, and a column that sees only negatives mirrors one that sees only positives.
 
-// Rows of up to four columns, as in trees of arity two or three, have vectors of their own, half as wide.
-using narrow = float __attribute__((vector_size(16)));
+// Rows of up to four columns, as in trees of arity two or three, use vectors half as wide.
 constexpr int narrow_lanes = 4;
 
 template <class V>
@@ -28,7 +27,7 @@ inline void score_tile(const float* rows, std::size_t row_size, const std::uint3
         const float* w = rows + row[k] * row_size;
         const V x = V{} + value[k];
 #pragma GCC unroll 8
-        for (int t = 0; t < Groups; ++t) sum[t] += x * load_as<V>(w + t * width);
+        for (int t = 0; t < Groups; ++t) sum[t] = add_product(sum[t], x, load_as<V>(w + t * width));
     }
     for (int t = 0; t < Groups; ++t) store_as(scores + t * width, sum[t]);
 }
@@ -54,14 +53,14 @@ inline V adagrad_factor(V sum, float eps, float decay) {
     sum = sum > least ? sum : least;
 #if defined(__AVX512VL__)
     if constexpr (sizeof(V) == 32)
-        return (V)_mm256_rcp14_ps((__m256)(sum * (V)_mm256_rsqrt14_ps((__m256)sum) + decay * sum + eps));
+        return (V)_mm256_rcp14_ps((__m256)(add_product(decay * sum, sum, (V)_mm256_rsqrt14_ps((__m256)sum)) + eps));
     else
-        return (V)_mm_rcp14_ps((__m128)(sum * (V)_mm_rsqrt14_ps((__m128)sum) + decay * sum + eps));
+        return (V)_mm_rcp14_ps((__m128)(add_product(decay * sum, sum, (V)_mm_rsqrt14_ps((__m128)sum)) + eps));
 #elif defined(__AVX2__)
     if constexpr (sizeof(V) == 32)
-        return (V)_mm256_rcp_ps((__m256)(sum * (V)_mm256_rsqrt_ps((__m256)sum) + decay * sum + eps));
+        return (V)_mm256_rcp_ps((__m256)(add_product(decay * sum, sum, (V)_mm256_rsqrt_ps((__m256)sum)) + eps));
     else
-        return (V)_mm_rcp_ps((__m128)(sum * (V)_mm_rsqrt_ps((__m128)sum) + decay * sum + eps));
+        return (V)_mm_rcp_ps((__m128)(add_product(decay * sum, sum, (V)_mm_rsqrt_ps((__m128)sum)) + eps));
 #else
     V root;
     for (std::size_t i = 0; i < sizeof(V) / sizeof(float); ++i) root[i] = __builtin_sqrtf(sum[i]);
@@ -79,9 +78,9 @@ inline void adagrad_rows(float* rows, std::size_t row_size, const std::uint32_t*
         const V x = V{} + value[k];
         for (int c = 0; c < n_columns; c += sizeof(V) / sizeof(float)) {
             const V g = load_as<V>(gradient + c) * x;
-            const V sum = load_as<V>(sums + c) + g * g;
+            const V sum = add_product(load_as<V>(sums + c), g, g);
             store_as(sums + c, sum);
-            store_as(w + c, load_as<V>(w + c) - (rate * g) * adagrad_factor(sum, eps, decay));
+            store_as(w + c, subtract_product(load_as<V>(w + c), rate * g, adagrad_factor(sum, eps, decay)));
         }
     }
 }
@@ -98,7 +97,7 @@ inline void descend_rows(float* rows, std::size_t row_size, const std::uint32_t*
     for (int k = 0; k < n; ++k) {
         float* w = rows + row[k] * row_size;
         const V x = V{} + value[k] * rate;
-        for (int c = 0; c < n_columns; c += sizeof(V) / sizeof(float)) store_as(w + c, load_as<V>(w + c) - load_as<V>(gradient + c) * x);
+        for (int c = 0; c < n_columns; c += sizeof(V) / sizeof(float)) store_as(w + c, subtract_product(load_as<V>(w + c), load_as<V>(gradient + c), x));
     }
 }
 

@@ -50,7 +50,7 @@ public:
         }
         for (auto m = way_.rbegin(); m != way_.rend(); ++m) {
             NodeRegressor& regressor = regressors_[m->node()];
-            if (regressor.dense_width() == 0 && regressor.n_slots() == 0 && dense_width > 0) regressor = NodeRegressor(dense_width);
+            if (regressor.dense_width() == 0 && regressor.has_empty_table() && dense_width > 0) regressor = NodeRegressor(dense_width);
             const bool is_right = place >= m->middle;
             bool goes_right = false;
             regressor.learn(x, weight, settings_, scratch_, [&](float score) {

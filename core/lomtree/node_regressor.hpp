@@ -5,7 +5,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -13,6 +12,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "base/hash_map.hpp"
 #include "kernels/kernels.hpp"
 
 namespace ramify {
@@ -84,12 +84,11 @@ struct RegressorScratch {
 
 class NodeRegressor {
 public:
-    struct Slot {
-        std::uint32_t column = none;
+    struct Weight {
         float weight = 0.0f;
-        float sum = 0.0f;
+        float sum = 0.0f;  ///< of squared gradients
     };
-    static constexpr std::uint32_t none = 0xffffffffu;
+    using Table = HashMap<Weight, 75>;
 
     NodeRegressor() = default;
     explicit NodeRegressor(int dense_width) : weight_(dense_width, 0.0f), sum_(dense_width, 0.0f) {}
@@ -97,21 +96,20 @@ public:
     int dense_width() const { return static_cast<int>(weight_.size()); }
     std::span<const float> dense_weight() const { return weight_; }
     std::span<const float> dense_sum() const { return sum_; }
-    std::span<const Slot> slots() const { return slots_; }
-    std::uint32_t n_slots() const { return n_used_; }
-    std::size_t bytes() const { return (weight_.capacity() + sum_.capacity()) * sizeof(float) + slots_.capacity() * sizeof(Slot); }
+    const Table& table() const { return table_; }
+    bool has_empty_table() const { return n_used_ == 0; }
+    std::size_t bytes() const { return (weight_.capacity() + sum_.capacity()) * sizeof(float) + table_.bytes(); }
 
     float weight(std::uint32_t column) const {
         if (column < weight_.size()) return weight_[column];
-        const Slot* slot = find(column);
-        return slot ? slot->weight : 0.0f;
+        const Weight* found = table_.find(column);
+        return found ? found->weight : 0.0f;
     }
 
     float score(const RegressorRow& x) const {
         if (!x.spread.empty() && x.spread.size() <= weight_.size())
             return kernels().regressor.dot(weight_.data(), x.spread.data(), static_cast<int>(x.spread.size()));
-        if (!slots_.empty())
-            for (std::uint32_t c : x.column) __builtin_prefetch(&slots_[hash(c)]);
+        for (std::uint32_t c : x.column) table_.prefetch(c);
         float total = 0;
         for (std::size_t k = 0; k < x.column.size(); ++k) total += x.value[k] * weight(x.column[k]);
         return total;
@@ -129,7 +127,7 @@ public:
         const int padded = round_to_regressor_lanes(static_cast<std::int64_t>(n));
         s.resize(n, padded);
         reserve(n);
-        for (std::size_t k = 0; k < n; ++k) __builtin_prefetch(&slots_[hash(x.column[k])]);
+        for (std::size_t k = 0; k < n; ++k) table_.prefetch(x.column[k]);
         float score = 0;
         for (std::size_t k = 0; k < n; ++k) {
             const std::uint32_t c = x.column[k];
@@ -137,9 +135,10 @@ public:
                 s.weight_at[k] = &weight_[c];
                 s.sum_at[k] = &sum_[c];
             } else {
-                Slot& slot = find_or_add(c);
-                s.weight_at[k] = &slot.weight;
-                s.sum_at[k] = &slot.sum;
+                const auto [found, is_new] = table_.find_or_add(c);
+                n_used_ += is_new;
+                s.weight_at[k] = &found.weight;
+                s.sum_at[k] = &found.sum;
             }
             s.weight[k] = *s.weight_at[k];
             s.sum[k] = *s.sum_at[k];
@@ -154,22 +153,18 @@ public:
         return after;
     }
 
-    /// Room for so many more columns, so that adding them moves nothing.
+    /// Makes room for this many more columns, so that adding them moves nothing.
     void reserve(std::size_t n_more) {
         const std::size_t needed = n_used_ + n_more;
-        if (needed >= none / 4) throw std::length_error("a node cannot hold so many features");
-        if (4 * needed <= 3 * slots_.size()) return;
-        std::vector<Slot> old(std::bit_ceil(std::max<std::size_t>(16, needed * 4 / 3 + 1)));
-        old.swap(slots_);
-        for (const Slot& slot : old)
-            if (slot.column != none) place(slot);
+        if (needed >= Table::free_key / 4) throw std::length_error("a node cannot hold this many features");
+        table_.reserve(needed);
     }
 
-    /// Takes back a stored column; false if it is there already or lies among the dense ones.
-    bool restore(const Slot& slot) {
-        if (slot.column < weight_.size() || find(slot.column)) return false;
+    /// Restores a stored column; false if it is there already, lies among the dense ones, or is no column.
+    bool restore(std::uint32_t column, const Weight& weight) {
+        if (column < weight_.size() || column == Table::free_key || table_.find(column)) return false;
         reserve(1);
-        place(slot);
+        table_.add(column, weight);
         ++n_used_;
         return true;
     }
@@ -207,35 +202,8 @@ private:
     }
     static constexpr float longest = 10.0f;
 
-    std::size_t hash(std::uint32_t column) const { return (column * 0x9e3779b97f4a7c15ull >> 32) & (slots_.size() - 1); }
-
-    const Slot* find(std::uint32_t column) const {
-        if (slots_.empty()) return nullptr;
-        for (std::size_t at = hash(column);; at = (at + 1) & (slots_.size() - 1)) {
-            if (slots_[at].column == column) return &slots_[at];
-            if (slots_[at].column == none) return nullptr;
-        }
-    }
-
-    Slot& find_or_add(std::uint32_t column) {
-        for (std::size_t at = hash(column);; at = (at + 1) & (slots_.size() - 1)) {
-            if (slots_[at].column == column) return slots_[at];
-            if (slots_[at].column == none) {
-                slots_[at].column = column;
-                ++n_used_;
-                return slots_[at];
-            }
-        }
-    }
-
-    void place(const Slot& slot) {
-        std::size_t at = hash(slot.column);
-        while (slots_[at].column != none) at = (at + 1) & (slots_.size() - 1);
-        slots_[at] = slot;
-    }
-
     std::vector<float> weight_, sum_;
-    std::vector<Slot> slots_;
+    Table table_;
     std::uint32_t n_used_ = 0;
 };
 

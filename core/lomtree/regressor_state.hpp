@@ -1,7 +1,6 @@
 /// Linear regressors as flat arrays, to be saved and resumed exactly.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -39,14 +38,10 @@ inline void append(const NodeRegressor& r, RegressorArrays<OwnedArray>& out) {
     out.dense_width.push_back(r.dense_width());
     out.dense_weight.insert(out.dense_weight.end(), r.dense_weight().begin(), r.dense_weight().end());
     out.dense_sum.insert(out.dense_sum.end(), r.dense_sum().begin(), r.dense_sum().end());
-    std::vector<NodeRegressor::Slot> used;
-    for (const auto& slot : r.slots())
-        if (slot.column != NodeRegressor::none) used.push_back(slot);
-    std::ranges::sort(used, {}, &NodeRegressor::Slot::column);
-    for (const auto& slot : used) {
-        out.slot_column.push_back(slot.column);
-        out.slot_weight.push_back(slot.weight);
-        out.slot_sum.push_back(slot.sum);
+    for (const auto& [column, stored] : r.table().sorted()) {
+        out.slot_column.push_back(column);
+        out.slot_weight.push_back(stored.weight);
+        out.slot_sum.push_back(stored.sum);
     }
     out.slot_begin.push_back(std::ssize(out.slot_column));
 }
@@ -77,7 +72,7 @@ inline std::vector<NodeRegressor> regressors_from(const RegressorArrays<ArrayVie
         r.reserve(static_cast<std::size_t>(in.slot_begin[i + 1] - in.slot_begin[i]));
         for (std::int64_t k = in.slot_begin[i]; k < in.slot_begin[i + 1]; ++k) {
             check_arrays(is_sound(in.slot_weight[k], in.slot_sum[k]), "slot weights");
-            check_arrays(in.slot_column[k] != NodeRegressor::none && r.restore({in.slot_column[k], in.slot_weight[k], in.slot_sum[k]}), "slot_column");
+            check_arrays(r.restore(in.slot_column[k], {in.slot_weight[k], in.slot_sum[k]}), "slot_column");
         }
     }
     check_arrays(dense == in.dense_weight.size(), "dense weights are left over");

@@ -224,7 +224,7 @@ public:
 
 private:
     /// Of exactly one class a row, and nothing stored: all are as good.
-    bool is_uninformed() const { return tree_.settings().one_of && tree_.store().size() == 0; }
+    bool is_uninformed() const { return tree_.settings().is_multiclass && tree_.store().size() == 0; }
 
     static AnswerSettings answer_settings(std::int64_t n_labels, std::optional<std::int64_t> top_k, float threshold) {
         if (n_labels < 0 || (top_k && *top_k < 0)) throw nb::value_error("n_labels and top_k must not be negative");
@@ -293,7 +293,7 @@ private:
 };
 
 MemoryTreeSettings settings_from(double leaf_multiplier, double alpha, int reroutes, int n_leaves, int n_neighbours, double learning_rate, double eps,
-                                 double scorer_rate, bool normalize, bool one_of, bool has_label_rest, std::size_t max_examples, const std::string& forget,
+                                 double scorer_rate, bool normalize, bool is_multiclass, bool has_one_against_rest, std::size_t max_examples, const std::string& forget,
                                  std::uint64_t seed) {
     if (!(leaf_multiplier > 0) || !std::isfinite(leaf_multiplier)) throw nb::value_error("leaf_multiplier must be above 0");
     if (!(alpha > 0) || !(alpha <= 1)) throw nb::value_error("alpha must be above 0 and at most 1");
@@ -311,8 +311,8 @@ MemoryTreeSettings settings_from(double leaf_multiplier, double alpha, int rerou
     s.rest_step.learning_rate = learning_rate;
     s.scorer_step.learning_rate = scorer_rate;
     s.normalize = normalize;
-    s.one_of = one_of;
-    s.has_label_rest = has_label_rest;
+    s.is_multiclass = is_multiclass;
+    s.has_one_against_rest = has_one_against_rest;
     s.max_examples = max_examples;
     s.forget = forget == "oldest" ? Forget::oldest : Forget::least_useful;
     s.seed = seed;
@@ -326,12 +326,12 @@ void bind_memory_tree(nb::module_& m) {
         .def(
             "__init__",
             [](BoundMemoryTree* self, double leaf_multiplier, double alpha, int reroutes, int n_leaves, int n_neighbours, double learning_rate, double eps,
-               double scorer_rate, bool normalize, bool one_of, bool has_label_rest, std::size_t max_examples, const std::string& forget, std::uint64_t seed) {
+               double scorer_rate, bool normalize, bool is_multiclass, bool has_one_against_rest, std::size_t max_examples, const std::string& forget, std::uint64_t seed) {
                 new (self) BoundMemoryTree(settings_from(leaf_multiplier, alpha, reroutes, n_leaves, n_neighbours, learning_rate, eps, scorer_rate, normalize,
-                                                         one_of, has_label_rest, max_examples, forget, seed));
+                                                         is_multiclass, has_one_against_rest, max_examples, forget, seed));
             },
             nb::kw_only(), "leaf_multiplier"_a, "alpha"_a, "reroutes"_a, "n_leaves"_a, "n_neighbours"_a, "learning_rate"_a, "eps"_a, "scorer_rate"_a,
-            "normalize"_a, "one_of"_a, "has_label_rest"_a, "max_examples"_a, "forget"_a, "seed"_a)
+            "normalize"_a, "is_multiclass"_a, "has_one_against_rest"_a, "max_examples"_a, "forget"_a, "seed"_a)
         .def("learn", &BoundMemoryTree::learn, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "sample_weight"_a.none(), "order"_a.none(),
              "progress"_a.none(), "Learn and store the rows, in the order given or their own.")
         .def("test_then_learn", &BoundMemoryTree::test_then_learn, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "top_k"_a,

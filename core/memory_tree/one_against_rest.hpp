@@ -20,7 +20,7 @@ struct Candidate {
 };
 
 /// log odds = (label's own classifier)(x) + trust * (log odds of the vote) + offset; trust and offset are shared by all labels.
-class LabelRest {
+class OneAgainstRest {
 public:
     static constexpr double least_vote = 1e-3;
 

@@ -24,8 +24,8 @@ struct MemoryTreeSettings {
     StepSettings rest_step{1.0, 0.2};  ///< of labels' own classifiers: gentler first steps, as they correct a vote
     StepSettings scorer_step{0.1, 0.1};
     bool normalize = true;
-    bool one_of = false;            ///< exactly one label a row: shares of the vote are its probabilities
-    bool has_label_rest = true;     ///< labels of neighbours are scored by classifiers of their own
+    bool is_multiclass = false;            ///< exactly one label a row: shares of the vote are its probabilities
+    bool has_one_against_rest = true;     ///< labels of neighbours are scored by classifiers of their own
     std::size_t max_examples = 0;   ///< 0: no bound
     Forget forget = Forget::oldest;
     std::uint64_t seed = 0;

@@ -94,7 +94,7 @@ struct MemoryState {
         out.scorer_weight = tree.scorer().weights();
         out.scorer_sum = tree.scorer().sums();
         out.scalars = {tree.scorer().log_sharpness(), tree.scorer().log_sharpness_sum()};
-        for (float v : tree.label_rest().shared()) out.scalars.push_back(v);
+        for (float v : tree.one_against_rest().shared()) out.scalars.push_back(v);
         const std::vector<std::int32_t> order = breadth_first(tree);
         std::vector<std::int32_t> number(tree.n_node_slots(), -1);
         for (std::size_t i = 0; i < order.size(); ++i) number[order[i]] = static_cast<std::int32_t>(i);
@@ -106,7 +106,7 @@ struct MemoryState {
             if (!v.is_leaf()) append(*v.router, out.router);
         }
         out.rest.begin = {0};
-        for (const SparseLogistic& c : tree.label_rest().classifiers()) append(c, out.rest);
+        for (const SparseLogistic& c : tree.one_against_rest().classifiers()) append(c, out.rest);
         out.x_begin = out.y_begin = {0};
         for (std::uint32_t slot = 0; slot < tree.store().size(); ++slot) {
             const StoredExample& e = tree.store()[slot];
@@ -137,7 +137,7 @@ struct MemoryState {
         need(in.scalars[1] >= 0 && in.scalars[3] >= 0 && in.scalars[5] >= 0 && std::abs(in.scalars[0]) <= 10, "a shared weight is out of range");
         tree.features_.assign(in.feature);
         tree.scorer_.restore(in.scorer_weight, in.scorer_sum, in.scalars[0], in.scalars[1]);
-        tree.label_rest_.restore_shared(in.scalars.subspan(2));
+        tree.one_against_rest_.restore_shared(in.scalars.subspan(2));
         restore_nodes(in, n_features, tree);
         restore_rest(in, n_features, n_labels, tree);
         restore_examples(in, n_features, n_labels, tree);
@@ -164,10 +164,10 @@ private:
 
     static void append(const SparseLogistic& classifier, ClassifierArrays<OwnedArray>& out) {
         out.bias.insert(out.bias.end(), {classifier.bias().weight, classifier.bias().sum});
-        for (const SparseLogistic::Cell& cell : classifier.sorted_cells()) {
-            out.feature.push_back(cell.feature);
-            out.weight.push_back(cell.weight);
-            out.sum.push_back(cell.sum);
+        for (const auto& [feature, stored] : classifier.weights().sorted()) {
+            out.feature.push_back(feature);
+            out.weight.push_back(stored.weight);
+            out.sum.push_back(stored.sum);
         }
         out.begin.push_back(std::ssize(out.feature));
     }
@@ -184,9 +184,9 @@ private:
         }
     }
     static void restore_classifier(const ClassifierArrays<ArrayView>& in, std::size_t i, SparseLogistic& out) {
-        std::vector<SparseLogistic::Cell> cells;
-        for (std::int64_t k = in.begin[i]; k < in.begin[i + 1]; ++k) cells.push_back({in.feature[k], in.weight[k], in.sum[k]});
-        out.restore(cells, in.bias[2 * i], in.bias[2 * i + 1]);
+        std::vector<SparseLogistic::Weights::Slot> weights;
+        for (std::int64_t k = in.begin[i]; k < in.begin[i + 1]; ++k) weights.push_back({in.feature[k], {in.weight[k], in.sum[k]}});
+        out.restore(weights, {in.bias[2 * i], in.bias[2 * i + 1]});
     }
 
     static void restore_nodes(const Viewed& in, std::size_t n_features, MemoryTree& tree) {
@@ -220,8 +220,8 @@ private:
         need(!in.rest.begin.empty() && static_cast<std::int64_t>(in.rest.begin.size()) - 1 <= n_labels, "there are more classifiers than labels");
         const std::size_t n = in.rest.begin.size() - 1;
         check_classifiers(in.rest, n, n_features);
-        tree.label_rest_.classifiers().resize(n);
-        for (std::size_t i = 0; i < n; ++i) restore_classifier(in.rest, i, tree.label_rest_.classifiers()[i]);
+        tree.one_against_rest_.classifiers().resize(n);
+        for (std::size_t i = 0; i < n; ++i) restore_classifier(in.rest, i, tree.one_against_rest_.classifiers()[i]);
     }
 
     static void restore_examples(const Viewed& in, std::size_t n_features, std::int64_t n_labels, MemoryTree& tree) {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/feature_numbers.hpp"
+#include "base/feature_index.hpp"
 #include "base/hashing.hpp"
 #include "memory_tree/one_against_rest.hpp"
 #include "memory_tree/parts.hpp"
@@ -84,7 +84,7 @@ public:
         ++n_learned_;
         if (weight == 0.0f) return;
         s.x.clear();
-        prepare_with(indices, values, s.x, [&](std::uint32_t f) { return features_.number(f); });
+        prepare_with(indices, values, s.x, [&](std::uint32_t f) { return features_.find_or_add(f); });
         scorer_.make_room(features_.size());
         query(s.x, s);
         seen(s);
@@ -130,10 +130,10 @@ public:
     // --- what is there -----------------------------------------------------------------------------------------------
 
     const MemoryTreeSettings& settings() const { return settings_; }
-    const FeatureNumbers& features() const { return features_; }
+    const FeatureIndex& features() const { return features_; }
     const MemoryStore& store() const { return store_; }
     const MemoryScorer& scorer() const { return scorer_; }
-    const LabelRest& label_rest() const { return label_rest_; }
+    const OneAgainstRest& one_against_rest() const { return one_against_rest_; }
     const MemoryNode& node(std::int32_t v) const { return nodes_[v]; }
     std::int32_t root() const { return root_; }
     std::size_t n_node_slots() const { return nodes_.size(); }
@@ -142,7 +142,7 @@ public:
     std::uint64_t n_forgotten() const { return n_forgotten_; }
 
     std::size_t bytes() const {
-        std::size_t total = features_.bytes() + store_.bytes() + scorer_.bytes() + label_rest_.bytes() + nodes_.capacity() * sizeof(MemoryNode);
+        std::size_t total = features_.bytes() + store_.bytes() + scorer_.bytes() + one_against_rest_.bytes() + nodes_.capacity() * sizeof(MemoryNode);
         for (const MemoryNode& v : nodes_) total += v.examples.capacity() * sizeof(std::uint32_t) + (v.router ? sizeof(SparseLogistic) + v.router->bytes() : 0);
         return total;
     }
@@ -161,7 +161,7 @@ private:
         for (std::size_t k = 0; k < indices.size(); ++k) {
             if (values[k] == 0.0f) continue;
             const std::uint32_t f = number(static_cast<std::uint32_t>(indices[k]));
-            if (f != FeatureNumbers::unknown) out.push_back({f, static_cast<float>(values[k] * scale)});
+            if (f != FeatureIndex::unknown) out.push_back({f, static_cast<float>(values[k] * scale)});
         }
     }
 
@@ -188,10 +188,10 @@ private:
         s.candidates.resize(n);
         double total = 0.0;
         for (Candidate& c : s.candidates) {
-            c.probability = settings_.has_label_rest ? logistic(label_rest_.log_odds(x, c.label, c.vote)) : std::min(c.vote, 1.0);
+            c.probability = settings_.has_one_against_rest ? logistic(one_against_rest_.log_odds(x, c.label, c.vote)) : std::min(c.vote, 1.0);
             total += c.probability;
         }
-        if (settings_.one_of && total > 0)
+        if (settings_.is_multiclass && total > 0)
             for (Candidate& c : s.candidates) c.probability /= total;
     }
 
@@ -225,7 +225,7 @@ private:
             if (s.neighbours.front().score > 0) store_[s.neighbours.front().slot].use += static_cast<float>(2.0 * s.reward.front() - 1.0);
             scorer_.learn(x, s.neighbours, s.reward, store_, s.pull.data(), settings_.scorer_step);
         }
-        if (settings_.has_label_rest) label_rest_.learn(x, s.candidates, labels, weight, settings_.rest_step);
+        if (settings_.has_one_against_rest) one_against_rest_.learn(x, s.candidates, labels, weight, settings_.rest_step);
     }
 
     /// log of left's over right's size: what balance says against left.
@@ -377,10 +377,10 @@ private:
     std::uint32_t draw(std::size_t n) { return static_cast<std::uint32_t>(((mix(settings_.seed ^ mix(++n_drawn_)) >> 32) * n) >> 32); }
 
     MemoryTreeSettings settings_;
-    FeatureNumbers features_;
+    FeatureIndex features_;
     MemoryStore store_;
     MemoryScorer scorer_;
-    LabelRest label_rest_;
+    OneAgainstRest one_against_rest_;
     std::vector<MemoryNode> nodes_;
     std::vector<std::int32_t> free_;
     std::int32_t root_ = 0;

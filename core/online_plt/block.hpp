@@ -6,7 +6,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +15,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "base/hash_map.hpp"
 #include "kernels/kernels.hpp"
 
 namespace ramify {
@@ -51,7 +51,7 @@ public:
 
     /// Memory of this block in bytes.
     std::size_t bytes() const {
-        return sizeof *this + static_cast<std::size_t>(row_capacity_) * row_size() * sizeof(float) + slots_.size() * sizeof(Slot) +
+        return sizeof *this + static_cast<std::size_t>(row_capacity_) * row_size() * sizeof(float) + index_.bytes() +
                child.capacity() * sizeof(std::int32_t);
     }
 
@@ -67,9 +67,7 @@ public:
 
     // --- rows -------------------------------------------------------------------------------------------------------
 
-    void prefetch_slot(std::uint32_t feature) const {
-        if (!slots_.empty()) __builtin_prefetch(&slots_[hash(feature)]);
-    }
+    void prefetch_slot(std::uint32_t feature) const { index_.prefetch(feature); }
 
     void prefetch_row(std::uint32_t r) const {
         const float* w = row(r);
@@ -85,37 +83,32 @@ public:
 
     /// The row of a feature, or none.
     std::uint32_t find(std::uint32_t feature) const {
-        if (slots_.empty()) return none;
-        for (std::size_t at = hash(feature);; at = (at + 1) & (slots_.size() - 1))
-            if (slots_[at].row == none || slots_[at].feature == feature) return slots_[at].row;
+        const std::uint32_t* row = index_.find(feature);
+        return row ? *row : none;
     }
 
-    /// Room for so many more rows, so that adding them moves nothing.
+    /// Makes room for this many more rows, so that adding them moves nothing.
     void reserve_rows(std::size_t n_more) {
         const std::size_t needed = n_rows_ + n_more;
-        if (needed >= none / 2) throw std::length_error("an online block cannot hold more than two thousand million features");
+        if (needed >= none / 2) throw std::length_error("an online block cannot hold more than two billion features");
         if (needed > row_capacity_) resize(static_cast<std::uint32_t>(std::max<std::size_t>(needed, row_capacity_ + row_capacity_ / 2)), stride_);
-        if (4 * needed > 3 * slots_.size()) rehash(std::bit_ceil(std::max<std::size_t>(16, needed * 4 / 3 + 1)));
+        index_.reserve(needed);
     }
 
     /// The row of a feature, made of zeros if it is new; reserve_rows comes first.
     std::uint32_t find_or_add(std::uint32_t feature) {
-        for (std::size_t at = hash(feature);; at = (at + 1) & (slots_.size() - 1)) {
-            Slot& slot = slots_[at];
-            if (slot.row == none) {
-                slot = {feature, n_rows_};
-                std::fill_n(row(n_rows_), row_size(), 0.0f);
-                return n_rows_++;
-            }
-            if (slot.feature == feature) return slot.row;
+        const auto [at, is_new] = index_.find_or_add(feature);
+        if (is_new) {
+            at = n_rows_++;
+            std::fill_n(row(at), row_size(), 0.0f);
         }
+        return at;
     }
 
     /// The feature of every row.
     std::vector<std::uint32_t> features() const {
         std::vector<std::uint32_t> of_row(n_rows_);
-        for (const Slot& slot : slots_)
-            if (slot.row != none) of_row[slot.row] = slot.feature;
+        index_.for_each([&](std::uint32_t feature, std::uint32_t row) { of_row[row] = feature; });
         return of_row;
     }
 
@@ -135,9 +128,9 @@ public:
         if (dropped == 0) return 0;
         n_rows_ = kept;
         resize(kept, stride_);
-        slots_.assign(std::bit_ceil(std::max<std::size_t>(16, kept * std::size_t{4} / 3 + 1)), Slot{});
-        for (std::uint32_t r = 0; r < kept; ++r) place({kept_feature[r], r});
-        slots_.shrink_to_fit();
+        index_ = {};
+        index_.reserve(kept);
+        for (std::uint32_t r = 0; r < kept; ++r) index_.add(kept_feature[r], r);
         return dropped;
     }
 
@@ -168,7 +161,7 @@ public:
         OnlineBlock other(has_sums_);
         other.scale = scale;
         other.n_updates = n_updates;
-        other.slots_ = slots_;
+        other.index_ = index_;
         other.resize(n_rows_, least_stride);
         other.n_rows_ = n_rows_;
         other.child.push_back(node);
@@ -216,28 +209,9 @@ public:
     }
 
 private:
-    struct Slot {
-        std::uint32_t feature = 0;
-        std::uint32_t row = none;
-    };
     struct Free {
         void operator()(float* p) const { std::free(p); }
     };
-
-    std::size_t hash(std::uint32_t feature) const { return (feature * 0x9e3779b97f4a7c15ull >> 32) & (slots_.size() - 1); }
-
-    void place(Slot slot) {
-        std::size_t at = hash(slot.feature);
-        while (slots_[at].row != none) at = (at + 1) & (slots_.size() - 1);
-        slots_[at] = slot;
-    }
-
-    void rehash(std::size_t size) {
-        std::vector<Slot> old(size);
-        old.swap(slots_);
-        for (const Slot& slot : old)
-            if (slot.row != none) place(slot);
-    }
 
     /// Moves the rows to memory of another size; new columns are zero. Memory beyond the last row is not touched.
     void resize(std::uint32_t capacity, int stride) {
@@ -262,7 +236,7 @@ private:
     int stride_ = least_stride;
     std::uint32_t n_rows_ = 0, row_capacity_ = 0;
     std::unique_ptr<float, Free> rows_;
-    std::vector<Slot> slots_;
+    HashMap<std::uint32_t, 75> index_;  ///< from feature to row
 };
 
 }  // namespace ramify

@@ -26,14 +26,14 @@ public:
     static constexpr float largest_input = 1e7f;
 
     OnlineLearner(const OnlineSettings& settings, const GrowthSettings& growth, const PolicySettings& policy)
-        : settings_(settings), growth_(growth), policy_(policy, growth), blocks_(settings), tree_(bare_tree()), wave_(tree_, policy_, blocks_) {}
+        : settings_(settings), growth_(growth), policy_(policy, growth), blocks_(settings), tree_(bare_tree()), level_pass_(tree_, policy_, blocks_) {}
     OnlineLearner(const OnlineLearner&) = delete;  // the wave refers to its siblings
     OnlineLearner& operator=(const OnlineLearner&) = delete;
 
     OnlineTree& tree() { return tree_; }
     const OnlineTree& tree() const { return tree_; }
     /// A tree of this learner's kind that knows nothing yet.
-    OnlineTree bare_tree() const { return OnlineTree(growth_, settings_.rule == UpdateRule::adagrad, !settings_.one_of); }
+    OnlineTree bare_tree() const { return OnlineTree(growth_, settings_.rule == UpdateRule::adagrad, !settings_.is_multiclass); }
     const TreePolicy& policy() const { return policy_; }
     const OnlineSettings& settings() const { return settings_; }
 
@@ -58,7 +58,7 @@ public:
     /// One example. Labels are distinct and not negative. `own` decides for new labels if the policy is a callable.
     void learn(std::span<const std::int32_t> indices, std::span<const float> values, std::span<const std::int32_t> labels, float weight, int n_threads,
                const OwnPolicy& own = {}) {
-        if (wave_.is_under_way()) apply_all(n_threads);
+        if (level_pass_.is_under_way()) apply_all(n_threads);
         if (policy_.kind() == Policy::callable) extend(labels, n_threads, own);
         const std::size_t before = buffer_.entries.size();
         prepare(indices, values, buffer_.entries);
@@ -77,9 +77,9 @@ public:
 
     /// Learns what waits in the buffer.
     void apply_all(int n_threads) {
-        if (wave_.is_broken()) throw std::runtime_error("this model ran out of memory while it was learning and is not sound any more: load the last one saved");
+        if (level_pass_.is_broken()) throw std::runtime_error("this model ran out of memory while it was learning and is not sound any more: load the last one saved");
         if (buffer_.size() == 0) return;
-        n_updates += wave_.run(buffer_, n_threads);
+        n_updates += level_pass_.run(buffer_, n_threads);
         buffer_.clear();
     }
 
@@ -157,7 +157,7 @@ private:
     BlockLearner blocks_;
     OnlineTree tree_;
     ExampleBuffer buffer_;
-    OnlineWave wave_;
+    LevelPass level_pass_;
 };
 
 }  // namespace ramify

@@ -44,9 +44,9 @@ struct ExampleBuffer {
     }
 };
 
-class OnlineWave {
+class LevelPass {
 public:
-    OnlineWave(OnlineTree& tree, const TreePolicy& policy, const BlockLearner& learner) : tree_(tree), policy_(policy), learner_(learner) {}
+    LevelPass(OnlineTree& tree, const TreePolicy& policy, const BlockLearner& learner) : tree_(tree), policy_(policy), learner_(learner) {}
 
     /// Learns all examples of the buffer; returns the number of single classifiers' updates. An interrupt may end it between
     /// two nodes: then it is to be run again, with the same buffer, and goes on where it stopped.

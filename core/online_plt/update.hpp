@@ -22,7 +22,7 @@ struct OnlineSettings {
     float l2 = 0.0f;     ///< FOBOS: strength of the regulariser
     bool normalize = true;
     float bias = 1.0f;
-    bool one_of = false;                    ///< multi-class: each example has one label
+    bool is_multiclass = false;                    ///< multi-class: each example has one label
     std::size_t buffer_entries = 1u << 20;  ///< features of examples that wait, until they are learned together
     std::size_t memory_budget = 0;          ///< bytes; 0: no bound
 };
@@ -83,7 +83,7 @@ public:
     std::span<const float> probabilities(const OnlineBlock& block, std::span<const Entry> x, OnlineScratch& s) const {
         score(block, x, s);
         const int n = block.n_columns();
-        if (settings_.one_of && n > 0)
+        if (settings_.is_multiclass && n > 0)
             normalise(block, s.score.data());
         else
             kernels().to_probabilities(s.score.data(), n);

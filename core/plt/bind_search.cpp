@@ -29,7 +29,7 @@ class BoundModel {
 public:
     BoundModel(const nb::dict& arrays, const Ints& parent, const Ints& first_child, const Ints& n_children, const Ints& label, std::int64_t n_labels,
                const FeatureSettings& features, const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>& link, float link_low,
-               float link_step, bool one_of)
+               float link_step, bool is_multiclass)
         : n_labels_(n_labels) {
         model_.tree = tree_view(parent, first_child, n_children, label, n_labels);
         for (const Ints* a : {&parent, &first_child, &n_children, &label}) keep_.append(*a);
@@ -54,7 +54,7 @@ public:
             model_.link_step = link_step;
             keep_.append(link);
         }
-        model_.one_of = one_of;
+        model_.is_multiclass = is_multiclass;
         model_.attach();
     }
 
@@ -259,7 +259,7 @@ void bind_search(nb::module_& m) {
     nb::class_<BoundModel>(m, "LabelTreeModel", "A trained label tree over (memory-mapped) arrays, and its searches.")
         .def(nb::init<const nb::dict&, const Ints&, const Ints&, const Ints&, const Ints&, std::int64_t, const FeatureSettings&,
                       const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>&, float, float, bool>(),
-             "blocks"_a, "parent"_a, "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a, "features"_a, "link"_a, "link_low"_a, "link_step"_a, "one_of"_a)
+             "blocks"_a, "parent"_a, "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a, "features"_a, "link"_a, "link_low"_a, "link_step"_a, "is_multiclass"_a)
         .def("search", &BoundModel::search, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a, "node_threshold"_a.none(), "beam"_a,
              "n_threads"_a, "bound"_a = 0.0f, "CSR parts of the answer, rows sorted by label, and the number of inner products taken.")
         .def("trace", &BoundModel::trace, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a, "node_threshold"_a.none(), "beam"_a,

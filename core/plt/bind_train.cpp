@@ -75,11 +75,11 @@ public:
 
     double total_work() const { return trainer_->total_work(); }
 
-    nb::tuple held_out(const std::vector<SolverSettings>& solvers, double share, std::int64_t max_rows, bool one_of) {
+    nb::tuple held_out(const std::vector<SolverSettings>& solvers, double share, std::int64_t max_rows, bool is_multiclass) {
         HeldOutSample sample;
         {
             nb::gil_scoped_release release;
-            sample = trainer_->held_out(solvers, share, max_rows, one_of);
+            sample = trainer_->held_out(solvers, share, max_rows, is_multiclass);
         }
         const auto n_levels = static_cast<std::size_t>(trainer_->n_levels());
         const std::vector<std::size_t> shape{n_levels, std::size_t{ScoreHistogram::n_bins}};
@@ -151,7 +151,7 @@ void bind_blocks(nb::module_& m) {
         .def("train", &BoundTrainer::train, "solver"_a, "progress"_a.none() = nb::none(), "Train all nodes; the arrays of the frozen blocks.")
         .def("train_hashed", &BoundTrainer::train_hashed, "solver"_a, "bits"_a, "progress"_a.none() = nb::none(),
              "Train all nodes on one shared table of 2^bits weights.")
-        .def("held_out", &BoundTrainer::held_out, "solvers"_a, "share"_a, "max_rows"_a, "one_of"_a = false,
+        .def("held_out", &BoundTrainer::held_out, "solvers"_a, "share"_a, "max_rows"_a, "is_multiclass"_a = false,
              "From a sample of the nodes, for each solver: histograms (levels x bins) of the scores of positive and negative held-out examples, and "
-             "the softmax losses (levels x slopes) of rows with one positive child, if they are asked for by one_of. And for how many positive examples of its level each held-out one stands.");
+             "the softmax losses (levels x slopes) of rows with one positive child, if they are asked for by is_multiclass. And for how many positive examples of its level each held-out one stands.");
 }

@@ -79,8 +79,8 @@ public:
 
     /// Trains again a sample of the nodes, this share of each level's work, each on at most max_rows rows and without a
     /// fifth of those, and counts the scores of that fifth.
-    /// Softmax losses are summed up only if one_of, that is, if exactly one label of a row is true.
-    HeldOutSample held_out(std::span<const SolverSettings> solvers, double share, std::int64_t max_rows, bool one_of) {
+    /// Softmax losses are summed up only if is_multiclass, that is, if exactly one label of a row is true.
+    HeldOutSample held_out(std::span<const SolverSettings> solvers, double share, std::int64_t max_rows, bool is_multiclass) {
         const std::vector<NodeTask> tasks = sampled_nodes(share, max_rows);
         const std::size_t n_solvers = solvers.size();
         std::vector<std::vector<HeldOut>> parts(tasks.size());
@@ -100,7 +100,7 @@ public:
                 const NodeProblem& p = problem_[owner];
                 const auto t = static_cast<std::size_t>(&task - tasks.data());
                 parts[t].assign(n_solvers, HeldOut(1));
-                for (std::size_t s = 0; s < n_solvers; ++s) count(p, scores[owner][s], one_of, parts[t][s]);
+                for (std::size_t s = 0; s < n_solvers; ++s) count(p, scores[owner][s], is_multiclass, parts[t][s]);
                 for (std::int64_t e : std::span(p.entry).subspan(p.n_train)) positives[t] += positive_mass(e);
             });
         HeldOutSample sample{std::vector<HeldOut>(n_solvers, HeldOut(n_levels())), level_positives()};
@@ -208,7 +208,7 @@ private:
     }
 
     /// Counts scores[row][column] of the held-out rows.
-    void count(const NodeProblem& p, const std::vector<float>& scores, bool one_of, HeldOut& out) const {
+    void count(const NodeProblem& p, const std::vector<float>& scores, bool is_multiclass, HeldOut& out) const {
         std::vector<bool> is_positive(p.child.size());
         for (std::size_t r = p.n_train; r < p.row.size(); ++r) {
             const std::span<const float> score = std::span(scores).subspan((r - p.n_train) * p.child.size(), p.child.size());
@@ -219,7 +219,7 @@ private:
                 if (const int column = p.column_of_child[rows_.positive[q]]; column >= 0) is_positive[true_column = column] = true;
             for (std::size_t c = 0; c < score.size(); ++c)
                 (is_positive[c] ? out.histogram.positive : out.histogram.negative)[ScoreHistogram::bin(score[c])] += weight;
-            if (one_of && n_positive == 1 && true_column >= 0) out.softmax.add(0, score, true_column, weight);
+            if (is_multiclass && n_positive == 1 && true_column >= 0) out.softmax.add(0, score, true_column, weight);
         }
     }
 

@@ -64,7 +64,7 @@ struct LabelTreeModel {
     std::int64_t n_levels = 0;
     int n_knots = 0;
     float link_low = 0, link_step = 1;
-    bool one_of = false;  ///< exactly one child is true (multi-class): siblings are normalised
+    bool is_multiclass = false;  ///< exactly one child is true (multi-class): siblings are normalised
     std::vector<std::int32_t> level, leaf_of;
 
     void attach() {
@@ -95,7 +95,7 @@ struct LabelTreeModel {
         blocks.score(node, x, scratch, map);
         float* score = scratch.score.data();
         const int n = static_cast<int>(scratch.score.size());
-        if (one_of && node != gate()) {
+        if (is_multiclass && node != gate()) {
             to_softmax(score, n);
         } else {
             kernels().to_probabilities(score, n);

@@ -56,8 +56,7 @@ struct BaseParameters {
 
     static std::uint64_t label_seed(std::int32_t label) { return mix(static_cast<std::uint64_t>(label)); }
     std::size_t hashed(std::uint64_t seed, std::uint32_t feature) const {
-        std::uint64_t z = (feature + seed) * 0xbf58476d1ce4e5b9ull;
-        return static_cast<std::size_t>(z ^ (z >> 32)) & (output.size() - 1);
+        return static_cast<std::size_t>(slot_round(feature + seed)) & (output.size() - 1);
     }
 
     /// The row in the shared space of low rank; without one, nothing.

@@ -34,11 +34,11 @@ struct RowCandidates {
 
 class CandidateSearch {
 public:
-    /// The `ways` likeliest leaves, the likeliest first.
-    void find_leaves(const InstanceForest& forest, std::span<const float> sigma, const ForestRow& row, std::int64_t ways, std::int64_t& n_products) {
+    /// The `n_leaves` likeliest leaves, the likeliest first.
+    void find_leaves(const InstanceForest& forest, std::span<const float> sigma, const ForestRow& row, std::int64_t n_leaves, std::int64_t& n_products) {
         leaves_.clear();
         open_.assign(1, {1.0, 0});
-        while (!open_.empty() && static_cast<std::int64_t>(leaves_.size()) < ways) {
+        while (!open_.empty() && static_cast<std::int64_t>(leaves_.size()) < n_leaves) {
             std::ranges::pop_heap(open_, is_after);
             const auto [path, v] = open_.back();
             open_.pop_back();

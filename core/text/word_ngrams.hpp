@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/hash_map.hpp"
+
 namespace ramify {
 
 struct NgramSettings {
@@ -45,45 +47,33 @@ void for_every_word(std::string_view text, bool by_whitespace, Take&& take) {
     }
 }
 
-/// Distinct words, numbered in order of arrival; the words themselves belong to somebody else.
+/// Distinct words, numbered in order of arrival. Views only: the text must outlive the table.
 class WordTable {
 public:
-    WordTable() : slots_(1024, -1) {}
-
     std::size_t size() const { return words_.size(); }
     std::string_view word(std::size_t number) const { return words_[number]; }
 
     std::int32_t find(std::string_view word, std::uint32_t hash) const {
-        for (std::size_t at = hash & mask();; at = (at + 1) & mask()) {
-            const std::int32_t number = slots_[at];
-            if (number < 0 || (hashes_[static_cast<std::size_t>(number)] == hash && words_[static_cast<std::size_t>(number)] == word)) return number;
-        }
+        const std::int32_t* number = number_.find(key(hash), [&](std::int32_t n) { return words_[static_cast<std::size_t>(n)] == word; });
+        return number ? *number : -1;
     }
 
     std::int32_t find_or_add(std::string_view word, std::uint32_t hash) {
         const std::int32_t known = find(word, hash);
         if (known >= 0) return known;
+        const auto number = static_cast<std::int32_t>(words_.size());
         words_.push_back(word);
-        hashes_.push_back(hash);
-        if (2 * words_.size() > slots_.size()) {
-            slots_.assign(2 * slots_.size(), -1);
-            for (std::size_t i = 0; i + 1 < words_.size(); ++i) place(static_cast<std::int32_t>(i));
-        }
-        place(static_cast<std::int32_t>(words_.size()) - 1);
-        return static_cast<std::int32_t>(words_.size()) - 1;
+        number_.reserve(words_.size());
+        number_.add(key(hash), number);
+        return number;
     }
 
 private:
-    std::size_t mask() const { return slots_.size() - 1; }
-    void place(std::int32_t number) {
-        std::size_t at = hashes_[static_cast<std::size_t>(number)] & mask();
-        while (slots_[at] >= 0) at = (at + 1) & mask();
-        slots_[at] = number;
-    }
+    using Numbers = HashMap<std::int32_t, 50>;
+    static std::uint32_t key(std::uint32_t hash) { return std::min(hash, Numbers::free_key - 1); }
 
-    std::vector<std::int32_t> slots_;
+    Numbers number_;  ///< by the words' hashes, which several words may share
     std::vector<std::string_view> words_;
-    std::vector<std::uint32_t> hashes_;
 };
 
 /// Columns of a text: its known words, then the buckets of its n-grams.

@@ -23,11 +23,6 @@ using namespace ramify;
 
 namespace {
 
-SparseRows checked_vectors(const Longs& start, const Ints& column, const Floats& value, std::size_t n_features) {
-    checked_csr(start, column, value, static_cast<std::int64_t>(n_features), "vectors");
-    return {view(start), view(column), view(value)};
-}
-
 void check_weights(std::span<const double> weight, const char* name) {
     for (double w : weight)
         if (!(w >= 0 && w <= 1e30)) throw nb::value_error((std::string(name) + " must not be negative, nor above 1e30").c_str());
@@ -42,7 +37,7 @@ ObjectiveSettings checked_settings(double similarity, double frequency, double e
 auto bound_split(const Longs& start, const Ints& column, const Floats& value, std::size_t n_features,
                  InOut<std::int32_t> order, const Doubles& weight, const Longs& starts,
                  const Longs& stops, double similarity, double frequency, double eps, int max_iterations, std::uint64_t seed, int n_threads) {
-    const SparseRows vectors = checked_vectors(start, column, value, n_features);
+    const CsrView vectors = checked_csr(start, column, value, static_cast<std::int64_t>(n_features), "vectors");
     if (stops.size() != starts.size()) throw nb::value_error("starts and stops must be equally long");
     if (weight.size() != order.size()) throw nb::value_error("order and weight must be equally long");
     if (n_threads < 1) throw nb::value_error("n_threads must be at least 1");
@@ -58,7 +53,7 @@ auto bound_split(const Longs& start, const Ints& column, const Floats& value, st
     }
     const std::span<std::int32_t> labels = writable(order);
     for (std::int32_t label : labels)
-        if (label < 0 || static_cast<std::size_t>(label) >= vectors.size()) throw nb::value_error("order holds a label without a vector");
+        if (label < 0 || label >= vectors.n_rows()) throw nb::value_error("order holds a label without a vector");
     std::vector<std::int64_t> cuts;
     {
         nb::gil_scoped_release released;
@@ -70,13 +65,13 @@ auto bound_split(const Longs& start, const Ints& column, const Floats& value, st
 
 nb::tuple bound_alternate(const Longs& start, const Ints& column, const Floats& value, std::size_t n_features, const Doubles& weight,
                           double similarity, double frequency, double eps, int max_iterations, std::uint64_t seed, bool rounds) {
-    const SparseRows vectors = checked_vectors(start, column, value, n_features);
-    if (weight.size() != vectors.size()) throw nb::value_error("a weight for each label is needed");
+    const CsrView vectors = checked_csr(start, column, value, static_cast<std::int64_t>(n_features), "vectors");
+    if (static_cast<std::int64_t>(weight.size()) != vectors.n_rows()) throw nb::value_error("a weight for each label is needed");
     if (weight.size() < 2) throw nb::value_error("at least two labels are needed");
     check_weights(view(weight), "weight");
     ObjectiveSettings settings = checked_settings(similarity, frequency, eps, max_iterations, seed);
     settings.rounds = rounds;
-    std::vector<std::int32_t> labels(vectors.size());
+    std::vector<std::int32_t> labels(weight.size());
     std::iota(labels.begin(), labels.end(), 0);
     ObjectiveSplitter splitter(vectors, n_features, settings);
     {

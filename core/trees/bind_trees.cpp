@@ -21,6 +21,9 @@ using namespace nb::literals;
 namespace {
 
 // One by one: functions here have the names of those that they bind.
+using ramify::check_csr;
+using ramify::checked_csr;
+using ramify::CsrView;
 using ramify::Doubles;
 using ramify::Floats;
 using ramify::InOut;
@@ -91,20 +94,10 @@ auto huffman_parents(Doubles frequency, std::int32_t arity) {
     return to_numpy(std::move(parent));
 }
 
-/// Refuses row starts and columns that point outside.
-void check_rows(const ramify::SparseRows& rows, std::size_t n_columns, const char* name) {
-    const auto fail = [&](const char* what) { throw nb::value_error((std::string(name) + ": " + what).c_str()); };
-    if (rows.start.empty() || rows.start.front() != 0) fail("indptr must begin with 0");
-    for (std::size_t row = 0; row + 1 < rows.start.size(); ++row)
-        if (rows.start[row] > rows.start[row + 1]) fail("indptr must not fall");
-    if (rows.start.back() != static_cast<std::int64_t>(rows.column.size())) fail("indptr must end with the number of indices");
-    if (n_columns > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) fail("too many columns for 32-bit numbers");
-    if (n_columns == 0 && !rows.column.empty()) fail("an index lies outside the array");
-    // The highest bit tells of a negative number, or of one beyond the last: no comparison, so even the oldest vector units do it.
-    const auto last = static_cast<std::uint32_t>(n_columns - 1);
-    std::uint32_t bits = 0;
-    for (std::int32_t column : rows.column) bits |= static_cast<std::uint32_t>(column) | (last - static_cast<std::uint32_t>(column));
-    if (bits >> 31) fail("an index lies outside the array");
+/// Rows whose features index an array: their number must fit 32 bits.
+CsrView feature_rows(const Longs& start, const Ints& column, const Floats& value, std::size_t n_features, const char* name) {
+    if (n_features > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) throw nb::value_error("n_features must fit 32 bits");
+    return checked_csr(start, column, value, static_cast<std::int64_t>(n_features), name);
 }
 
 /// Each thread has its own scratch memory, so an absurd number of them is cut down.
@@ -115,16 +108,13 @@ int checked_threads(int n_threads) {
 
 auto label_vectors(Longs x_start, Ints x_column, Floats x_value, std::size_t n_features,
                    Longs label_start, Ints label_rows, float prune, int n_threads) {
-    const ramify::SparseRows rows{view(x_start), view(x_column), view(x_value)};
-    const ramify::SparseRows positives{view(label_start), view(label_rows), {}};
-    if (x_value.size() != x_column.size()) throw nb::value_error("X: as many values as indices are needed");
+    const CsrView rows = feature_rows(x_start, x_column, x_value, n_features, "X");
+    check_csr(view(label_start), view(label_rows), rows.n_rows(), "Y");
     n_threads = checked_threads(n_threads);
     ramify::LabelVectors vectors;
     {
         nb::gil_scoped_release released;
-        check_rows(rows, n_features, "X");
-        check_rows(positives, rows.size(), "Y");
-        vectors = ramify::label_vectors(rows, n_features, positives.start, positives.column, prune, n_threads);
+        vectors = ramify::label_vectors(rows, n_features, view(label_start), view(label_rows), prune, n_threads);
     }
     const auto n = static_cast<std::size_t>(vectors.start.back());
     auto* column = vectors.column.release();
@@ -139,8 +129,7 @@ auto label_vectors(Longs x_start, Ints x_column, Floats x_value, std::size_t n_f
 void split_labels(Longs start, Ints column, Floats value, std::size_t n_features,
                   InOut<std::int32_t> order, Longs starts,
                   Longs cuts, Longs stops, double eps, int max_iterations, std::uint64_t seed, int n_threads) {
-    const ramify::SparseRows vectors{view(start), view(column), view(value)};
-    if (value.size() != column.size()) throw nb::value_error("vectors: as many values as indices are needed");
+    const CsrView vectors = feature_rows(start, column, value, n_features, "vectors");
     if (cuts.size() != starts.size() || stops.size() != starts.size()) throw nb::value_error("starts, cuts and stops must be equally long");
     n_threads = checked_threads(n_threads);
     std::vector<ramify::SplitPart> parts;
@@ -154,9 +143,8 @@ void split_labels(Longs start, Ints column, Floats value, std::size_t n_features
     }
     const std::span<std::int32_t> labels = writable(order);
     nb::gil_scoped_release released;
-    check_rows(vectors, n_features, "vectors");
     for (std::int32_t label : labels)
-        if (label < 0 || static_cast<std::size_t>(label) >= vectors.size()) throw nb::value_error("order holds a label without a vector");
+        if (label < 0 || label >= vectors.n_rows()) throw nb::value_error("order holds a label without a vector");
     ramify::split_parts(vectors, n_features, labels, parts, {eps, max_iterations, seed}, n_threads);
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "trees/label_vectors.hpp"
+#include "base/hashing.hpp"
 #include "base/parallel.hpp"
 #include "trees/part_vectors.hpp"
 
@@ -31,7 +32,7 @@ struct ObjectiveSettings {
 /// Splits one part after another; keeps its memory from part to part.
 class ObjectiveSplitter {
 public:
-    ObjectiveSplitter(const SparseRows& vectors, std::size_t n_features, const ObjectiveSettings& settings)
+    ObjectiveSplitter(const CsrView& vectors, std::size_t n_features, const ObjectiveSettings& settings)
         : part_(vectors, n_features), settings_(settings) {}
 
     /// Reorders `labels`, whose masses are `weight`: the answer is how many come left. Each side is sorted, none is empty.
@@ -257,7 +258,7 @@ struct WeighedPart {
 
 /// Splits every part, the masses of whose labels lie beside them; the answer is where each was cut. A part that is a good share of
 /// all labels is scored by all threads, the others run in parallel.
-inline std::vector<std::int64_t> split_by_objective(const SparseRows& vectors, std::size_t n_features, std::span<std::int32_t> labels,
+inline std::vector<std::int64_t> split_by_objective(const CsrView& vectors, std::size_t n_features, std::span<std::int32_t> labels,
                                                     std::span<const double> weight, std::span<const WeighedPart> parts,
                                                     const ObjectiveSettings& settings, int n_threads) {
     std::int64_t all = 0;
@@ -269,7 +270,7 @@ inline std::vector<std::int64_t> split_by_objective(const SparseRows& vectors, s
     std::vector<std::int64_t> cuts(parts.size());
     auto split = [&](std::size_t i, ObjectiveSplitter& splitter, int threads) {
         const auto [start, stop] = parts[i];
-        const std::uint64_t seed = stirred(stirred(settings.seed + static_cast<std::uint64_t>(start)) + static_cast<std::uint64_t>(stop));
+        const std::uint64_t seed = splitmix64(splitmix64(settings.seed + static_cast<std::uint64_t>(start)) + static_cast<std::uint64_t>(stop));
         const auto size = static_cast<std::size_t>(stop - start);
         cuts[i] = start + static_cast<std::int64_t>(splitter.split(labels.subspan(start, size), weight.subspan(start, size), seed, threads));
     };

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "trees/label_vectors.hpp"
+#include "base/hashing.hpp"
 #include "base/parallel.hpp"
 #include "trees/part_vectors.hpp"
 
@@ -30,7 +31,7 @@ struct SplitPart {
 /// Splits one part after another; keeps its memory from part to part.
 class PartSplitter {
 public:
-    PartSplitter(const SparseRows& vectors, std::size_t n_features, const SplitSettings& settings)
+    PartSplitter(const CsrView& vectors, std::size_t n_features, const SplitSettings& settings)
         : part_(vectors, n_features), settings_(settings) {}
 
     /// Reorders `labels` so that the first `n_left` are the one half, each half sorted.
@@ -175,13 +176,13 @@ private:
 };
 
 /// Splits every part; parts run in parallel, and where there are too few of them, their labels.
-inline void split_parts(const SparseRows& vectors, std::size_t n_features, std::span<std::int32_t> labels,
+inline void split_parts(const CsrView& vectors, std::size_t n_features, std::span<std::int32_t> labels,
                         std::span<const SplitPart> parts, const SplitSettings& settings, int n_threads) {
     const bool by_part = parts.size() >= static_cast<std::size_t>(2 * n_threads) || n_threads == 1;
     std::vector<PartSplitter> splitters(by_part ? std::max(n_threads, 1) : 1, PartSplitter(vectors, n_features, settings));
     parallel_for(parts.size(), by_part ? n_threads : 1, [&](std::size_t task, int worker) {
         const auto [start, cut, stop] = parts[task];
-        const std::uint64_t seed = stirred(stirred(settings.seed + static_cast<std::uint64_t>(start)) + static_cast<std::uint64_t>(stop));
+        const std::uint64_t seed = splitmix64(splitmix64(settings.seed + static_cast<std::uint64_t>(start)) + static_cast<std::uint64_t>(stop));
         splitters[worker].split(labels.subspan(start, stop - start), cut - start, seed, by_part ? 1 : n_threads);
     });
 }

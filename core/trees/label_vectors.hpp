@@ -8,18 +8,9 @@
 #include <vector>
 
 #include "base/parallel.hpp"
+#include "base/sparse_rows.hpp"
 
 namespace ramify {
-
-/// Rows of a sparse array, not owned.
-struct SparseRows {
-    std::span<const std::int64_t> start;  // one more than rows
-    std::span<const std::int32_t> column;
-    std::span<const float> value;
-
-    std::size_t size() const { return start.size() - 1; }
-    std::int64_t length(std::size_t row) const { return start[row + 1] - start[row]; }
-};
 
 /// Rows of a sparse array, owned.
 struct LabelVectors {
@@ -29,14 +20,15 @@ struct LabelVectors {
 };
 
 /// One over the length of every row, and 0 for a row of zeros.
-inline std::vector<float> inverse_norms(const SparseRows& rows, int n_threads) {
+inline std::vector<float> inverse_norms(const CsrView& rows, int n_threads) {
     constexpr std::size_t chunk = 4096;
-    std::vector<float> inverse(rows.size());
-    parallel_for((rows.size() + chunk - 1) / chunk, n_threads, [&](std::size_t task, int) {
-        for (std::size_t row = task * chunk; row < std::min(rows.size(), (task + 1) * chunk); ++row) {
+    const auto n_rows = static_cast<std::size_t>(rows.n_rows());
+    std::vector<float> inverse(n_rows);
+    parallel_for((n_rows + chunk - 1) / chunk, n_threads, [&](std::size_t task, int) {
+        for (std::size_t row = task * chunk; row < std::min(n_rows, (task + 1) * chunk); ++row) {
             double square = 0;
-            for (std::int64_t k = rows.start[row]; k < rows.start[row + 1]; ++k)
-                square += static_cast<double>(rows.value[k]) * rows.value[k];
+            for (std::int64_t k = rows.indptr[row]; k < rows.indptr[row + 1]; ++k)
+                square += static_cast<double>(rows.data[k]) * rows.data[k];
             inverse[row] = square > 0 ? static_cast<float>(1.0 / std::sqrt(square)) : 0.0f;
         }
     });
@@ -44,11 +36,11 @@ inline std::vector<float> inverse_norms(const SparseRows& rows, int n_threads) {
 }
 
 /// Asks for a row's memory ahead of time.
-inline void prefetch_row([[maybe_unused]] const SparseRows& rows, [[maybe_unused]] std::size_t row) {
+inline void prefetch_row([[maybe_unused]] const CsrView& rows, [[maybe_unused]] std::size_t row) {
 #if defined(__GNUC__)
-    for (std::int64_t z = rows.start[row]; z < rows.start[row + 1]; z += 16) {
-        __builtin_prefetch(rows.column.data() + z);
-        __builtin_prefetch(rows.value.data() + z);
+    for (std::int64_t z = rows.indptr[row]; z < rows.indptr[row + 1]; z += 16) {
+        __builtin_prefetch(rows.indices.data() + z);
+        __builtin_prefetch(rows.data.data() + z);
     }
 #endif
 }
@@ -61,10 +53,10 @@ public:
     /// Wants to know how many entries are to come, repetitions included.
     void begin(std::int64_t n_entries) { keeps_list_ = n_entries < static_cast<std::int64_t>(sum_.size() / 4); }
 
-    void add(const SparseRows& rows, std::size_t row, float scale) {
-        const std::int32_t* column = rows.column.data() + rows.start[row];
-        const float* value = rows.value.data() + rows.start[row];
-        const std::int64_t n = rows.length(row);
+    void add(const CsrView& rows, std::size_t row, float scale) {
+        const std::int32_t* column = rows.indices.data() + rows.indptr[row];
+        const float* value = rows.data.data() + rows.indptr[row];
+        const std::int64_t n = rows.length(static_cast<std::int64_t>(row));
         ++n_rows_;
         for (std::int64_t z = 0; z < n; ++z) sum_[column[z]] += scale * value[z];
         if (keeps_list_) note(column, n);
@@ -145,7 +137,7 @@ private:
 /// `examples[start_of[l] .. start_of[l + 1]]` are the positive rows of label l.
 /// Entries smaller than `prune` times the vector's root mean square are dropped before the vector is normalised:
 /// the long thin tail of a frequent label is most of the memory and next to nothing of the direction.
-inline LabelVectors label_vectors(const SparseRows& rows, std::size_t n_features, std::span<const std::int64_t> start_of,
+inline LabelVectors label_vectors(const CsrView& rows, std::size_t n_features, std::span<const std::int64_t> start_of,
                                   std::span<const std::int32_t> examples, float prune, int n_threads) {
     struct Block {
         std::vector<std::int32_t> column;

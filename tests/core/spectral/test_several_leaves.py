@@ -92,9 +92,9 @@ def test_threads_find_the_same_candidates(data):
 @pytest.mark.parametrize("ways", [0, -1, 65_537])
 def test_ways_out_of_range_are_refused(data, ways):
     core = core_of(grow_candidate_tree(data.X, data.Y, SETTINGS, seed=1), 100, 40)
-    with pytest.raises(ValueError, match="ways must be between 1 and 65,536"):
+    with pytest.raises(ValueError, match="n_leaves must be between 1 and 65,536"):
         candidates_of(core, data.X, ways, 40)
-    with pytest.raises(ValueError, match="ways must be"):
+    with pytest.raises(ValueError, match="n_leaves must be"):
         core.predict_row(*csr_parts(data.X[[0]])[1:], 3, 0.0, ways)
 
 

@@ -19,6 +19,8 @@ from ramify.data.csr import csr_parts, csr_rows, label_parts
 
 LABEL_SCORERS = ("votes", "one_against_rest")
 FORGETTING = ("oldest", "least_useful")
+# Names in `learner_settings_`, which saved models keep, and the core's names for them.
+CORE_NAMES = {"one_of": "is_multiclass", "has_label_rest": "has_one_against_rest"}
 
 
 class MemoryTreeClassifier(OnlineClassifier):
@@ -181,7 +183,7 @@ class MemoryTreeClassifier(OnlineClassifier):
                 self.learner_.revisit(order, progress)
 
     def _new_learner(self) -> _core.MemoryTree:
-        return _core.MemoryTree(**self.learner_settings_)
+        return _core.MemoryTree(**{CORE_NAMES.get(name, name): value for name, value in self.learner_settings_.items()})
 
     def _learn(self, piece: Piece, order: NDArray[np.int64] | None, progress: _core.Progress | None) -> None:
         X, Y, weight = piece

@@ -331,7 +331,9 @@ class OnlinePLTClassifier(OnlineClassifier):
         return learner_settings(self)
 
     def _new_learner(self) -> _core.OnlineLearner:
-        return _core.OnlineLearner(**self.learner_settings_)
+        settings = dict(self.learner_settings_)
+        settings["is_multiclass"] = settings.pop("one_of")  # saved models keep the old name
+        return _core.OnlineLearner(**settings)
 
     def _learner_state(self) -> dict[str, NDArray[Any]]:
         return self.learner_.state(self._n_threads())

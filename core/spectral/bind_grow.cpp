@@ -1,5 +1,4 @@
-/// Python's view of the hierarchical spectral method: growing a candidate tree, the kernels that tests look at alone, and the model
-/// (bound_spectral.hpp).
+/// Python bindings of the hierarchical spectral method: growing a candidate tree, and the kernels that tests call alone.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -13,9 +12,9 @@
 #include <string>
 
 #include "bindings/arrays.hpp"
-#include "spectral/bound_spectral.hpp"
 #include "bindings/checks.hpp"
 #include "bindings/saved_arrays.hpp"
+#include "bindings/spectral_arrays.hpp"
 #include "spectral/grow.hpp"
 #include "spectral/space.hpp"
 
@@ -149,7 +148,7 @@ double median_of(const Doubles& values, const Doubles& importance) {
 
 }  // namespace
 
-void bind_spectral(nb::module_& m) {
+void bind_candidate_trees(nb::module_& m) {
     nb::class_<CandidateTreeSettings>(m, "CandidateTreeSettings", "How a candidate tree is grown.")
         .def(
             "__init__",
@@ -177,25 +176,4 @@ void bind_spectral(nb::module_& m) {
     m.def("train_against_groups", &train_groups, "base"_a, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "sample_weight"_a.none(),
           "features"_a, nb::kw_only(), "is_multiclass"_a, "n_labels"_a, "rank"_a, "learning_rate"_a, "eps"_a, "group_size"_a, "passes"_a, "is_shuffled"_a, "seed"_a,
           "n_threads"_a, "progress"_a.none() = nb::none(), "Train a classifier of low rank in place, each row against a random group of labels.");
-    nb::class_<BoundSpectral>(m, "SpectralModel", "A candidate tree and the classifier behind it over (memory-mapped) arrays, and their answers.")
-        .def(nb::init<const nb::dict&, const nb::dict&, std::int64_t, std::int64_t, const FeatureSettings&, bool, const std::string&, std::int64_t, bool>(),
-             "tree"_a, "base"_a, "n_labels"_a, "n_candidates"_a, "features"_a, "is_multiclass"_a, "weights"_a, "rank"_a, "has_slot_weights"_a)
-        .def("predict", &BoundSpectral::predict, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a, "label_threshold"_a.none(), "ways"_a,
-             "n_threads"_a, "CSR parts of the answer, rows sorted by label, and the number of inner products.")
-        .def("predict_row", &BoundSpectral::predict_row, "indices"_a, "values"_a, "top_k"_a, "threshold"_a, "ways"_a,
-             "One row: labels and their probabilities, best first.")
-        .def("named", &BoundSpectral::named, "indptr"_a, "indices"_a, "data"_a, "labels"_a, "ways"_a, "n_threads"_a,
-             "Probabilities of these labels for each row.")
-        .def("candidates", &BoundSpectral::candidates, "indptr"_a, "indices"_a, "data"_a, "ways"_a, "n_threads"_a,
-             "CSR parts of each row's candidates with their shares.")
-        .def("leaves", &BoundSpectral::leaves, "indptr"_a, "indices"_a, "data"_a, "seed"_a.none(), "n_threads"_a,
-             "The leaf of each row: the one of prediction, or with a seed one by chance.")
-        .def("fractions", &BoundSpectral::fractions, "indptr"_a, "indices"_a, "data"_a, "min_path"_a, "n_threads"_a,
-             "The leaves that each row reaches in fractions: where a row's begin, leaves, and the probabilities.")
-        .def("route", &BoundSpectral::route, "indices"_a, "values"_a, "For each node on the row's way: node, score, features and what each added to the score.")
-        .def("candidate_parts", &BoundSpectral::candidate_parts, "indices"_a, "values"_a, "label"_a, "ways"_a,
-             "What each feature of a row adds to a candidate's score, the bias last; None for a label that is none.")
-        .def("train", &BoundSpectral::train, "base"_a, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "sample_weight"_a.none(),
-             nb::kw_only(), "learning_rate"_a, "eps"_a, "has_slot_bias"_a, "passes"_a, "is_shuffled"_a, "is_sampled"_a, "decays"_a, "seed"_a, "n_threads"_a,
-             "progress"_a.none() = nb::none(), "Train the classifier's arrays in place.");
 }
