@@ -1,4 +1,4 @@
-/// The compiled module `ramify._core`: each idea binds itself in a file of its own.
+/// The compiled module `ramify._core`: each method has its own bind*.cpp.
 #include <nanobind/nanobind.h>
 
 #include "kernels/kernels.hpp"
@@ -20,6 +20,7 @@ void bind_memory_tree(nb::module_& m);
 void bind_ngrams(nb::module_& m);
 void bind_softmax(nb::module_& m);
 void bind_lomtree(nb::module_& m);
+void bind_filter_tree(nb::module_& m);
 
 static void poll_python_signals() {
     nb::gil_scoped_acquire gil;
@@ -49,4 +50,5 @@ NB_MODULE(_core, m) {
     bind_ngrams(m);
     bind_softmax(m);
     bind_lomtree(m);
+    bind_filter_tree(m);
 }

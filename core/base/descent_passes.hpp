@@ -1,5 +1,5 @@
-/// Passes of stochastic gradient descent over labelled rows, in another order each time: what the classifier behind a candidate tree and the space that
-/// the tree may be grown in are learned by.
+/// Epochs of stochastic gradient descent over labelled rows, each in another order. Trains the classifier behind a
+/// candidate tree, and the space that the tree may be grown in.
 #pragma once
 
 #include <cstddef>

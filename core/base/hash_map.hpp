@@ -1,6 +1,6 @@
 /// The core's hash map: 32-bit keys, open addressing with linear probing, keys and values side by side in one array.
 ///
-/// There is no erase: owners that drop keys build the map anew. Owners count their keys and reserve room before they
+/// There is no erase: owners that drop keys rebuild the map. Owners count their keys and reserve room before they
 /// add some, so that adding moves nothing: pointers to values stay valid until the next reserve.
 #pragma once
 

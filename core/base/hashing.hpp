@@ -9,7 +9,7 @@
 namespace ramify {
 
 // Always inlined: the kernels are compiled for several instruction sets, and the linker must not keep the copy of a
-// wide one for everybody.
+// wide one for all.
 #define RAMIFY_MIXER [[gnu::always_inline]] inline constexpr std::uint64_t
 
 inline constexpr std::uint64_t golden_ratio = 0x9e3779b97f4a7c15ull;
@@ -25,7 +25,7 @@ RAMIFY_MIXER splitmix64(std::uint64_t x) {
     return z ^ (z >> 31);
 }
 
-/// splitmix64 without its first shift: enough to tell apart seeds and counters.
+/// splitmix64 without its first shift: enough for seeds and counters.
 RAMIFY_MIXER mix(std::uint64_t z) {
     z = (z + golden_ratio) * 0xbf58476d1ce4e5b9ull;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;

@@ -1,4 +1,4 @@
-/// What is asked of a classifier about a row, and how the answer is chosen: at most so many labels, each at least its threshold.
+/// A query about a row: at most top_k labels, each with at least its threshold, and how they are chosen.
 #pragma once
 
 #include <algorithm>

@@ -69,7 +69,7 @@ struct FeatureSettings {
 /// All rows of X, prepared once before training.
 struct PreparedRows {
     std::vector<std::int64_t> begin;
-    std::unique_ptr<Entry[]> entries;  ///< not a std::vector: nobody wants the zeros it would write first
+    std::unique_ptr<Entry[]> entries;  ///< not a std::vector, which would write zeros first
     std::vector<float> squared_norm;
 
     PreparedRows(const CsrView& X, const FeatureSettings& features, int n_threads) : begin(X.n_rows() + 1, 0), squared_norm(X.n_rows()) {

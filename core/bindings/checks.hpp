@@ -1,4 +1,4 @@
-/// What the bindings refuse before the core reads it: rows, labels and weights that do not fit. Each mistake has one wording.
+/// Checks of arguments before the core reads them: rows, labels and weights. Each mistake has one message.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -26,7 +26,7 @@ inline void check_label_rows(const Longs& x_indptr, const Longs& y_indptr, const
     if (x_indptr.size() != y_indptr.size()) throw nb::value_error("X and Y differ in their number of rows");
 }
 
-/// Whether the entries of each row rise, so that none is there twice.
+/// Whether the indices of each row are strictly increasing.
 inline bool rises_in_rows(std::span<const std::int64_t> indptr, std::span<const std::int32_t> indices) {
     for (std::size_t i = 1; i < indptr.size(); ++i)
         for (std::int64_t k = indptr[i - 1] + 1; k < indptr[i]; ++k)
@@ -34,11 +34,11 @@ inline bool rises_in_rows(std::span<const std::int64_t> indptr, std::span<const 
     return true;
 }
 
-/// Labels that rise within each row.
+/// Labels, strictly increasing within each row.
 inline void check_rising_labels(const Longs& x_indptr, const Longs& y_indptr, const Ints& y_indices, std::int64_t n_labels) {
     check_label_count(n_labels);
     check_label_rows(x_indptr, y_indptr, y_indices, n_labels);
-    if (!rises_in_rows(view(y_indptr), view(y_indices))) throw nb::value_error("Y: labels of a row must rise");
+    if (!rises_in_rows(view(y_indptr), view(y_indices))) throw nb::value_error("Y: labels of a row must be strictly increasing");
     if (x_indptr.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) throw nb::value_error("at most 2^31 - 2 rows");
 }
 
@@ -66,11 +66,11 @@ inline LabelQuery checked_query(std::int64_t n_labels, std::optional<std::int64_
     return query;
 }
 
-/// One row for a model of so many features.
+/// One row for a model of n_features features.
 inline void check_row(const Ints& indices, const Floats& values, std::int64_t n_features) {
     if (indices.size() != values.size()) throw nb::value_error("indices and values differ in length");
     for (std::int32_t j : view(indices))
-        if (j < 0 || j >= n_features) throw nb::value_error("a feature number is outside the model's features");
+        if (j < 0 || j >= n_features) throw nb::value_error("a feature number is >= n_features or negative");
 }
 
 /// One row for a learner, which takes any feature.
@@ -88,7 +88,7 @@ std::span<const T> checked_positive(const Input<T>& values, std::size_t size, co
     return view(values);
 }
 
-/// Weights that need not be given: empty if they are not.
+/// Optional weights: empty if not given.
 inline std::span<const float> checked_positive(const std::optional<Floats>& values, std::size_t size, const char* name) {
     return values ? checked_positive(*values, size, name) : std::span<const float>{};
 }

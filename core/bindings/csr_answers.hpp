@@ -28,12 +28,12 @@ struct LabelArrays {
             probability.push_back(f.probability);
         }
     }
-    nb::tuple to_tuple() && { return nb::make_tuple(to_numpy(std::move(label)), to_numpy(std::move(probability))); }
+    RowAnswer to_tuple() && { return nb::make_tuple(to_numpy(std::move(label)), to_numpy(std::move(probability))); }
 };
 
 /// The answer to one row.
 template <class Found>
-nb::tuple row_answer(const std::vector<Found>& found) {
+RowAnswer row_answer(const std::vector<Found>& found) {
     LabelArrays arrays;
     arrays.add(found);
     return std::move(arrays).to_tuple();
@@ -49,7 +49,7 @@ struct RankedAnswers {
         for (const Found& f : found) label.push_back(f.label);
         begin.push_back(std::ssize(label));
     }
-    nb::tuple to_tuple() && { return nb::make_tuple(to_numpy(std::move(begin)), to_numpy(std::move(label))); }
+    RankedRows to_tuple() && { return nb::make_tuple(to_numpy(std::move(begin)), to_numpy(std::move(label))); }
 };
 
 /// The answers to many rows, collected by threads that each take a chunk of rows at once.
@@ -73,11 +73,11 @@ public:
         all_.probability.reserve(static_cast<std::size_t>(indptr_.back()));
         for (auto& answer : of_chunk_) {
             all_.add(answer);
-            std::vector<Found>().swap(answer);  // long answers would need twice the memory
+            std::vector<Found>().swap(answer);  // otherwise the peak is twice the answer
         }
     }
 
-    /// indptr, labels, probabilities, and whatever else is told.
+    /// indptr, labels, probabilities, and more values.
     template <class... More>
     nb::tuple to_tuple(More&&... more) && {
         return nb::make_tuple(to_numpy(std::move(indptr_)), to_numpy(std::move(all_.label)), to_numpy(std::move(all_.probability)), std::forward<More>(more)...);

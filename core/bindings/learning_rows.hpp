@@ -1,4 +1,4 @@
-/// Rows for a learner that takes one after the other: each with any number of labels and a weight, in their order or a given one.
+/// Rows for an online learner, each with any number of labels and a weight, in their own order or a given one.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -20,7 +20,7 @@ struct LearningRows {
     std::span<const std::int64_t> label_begin;
     std::span<const std::int32_t> labels;
     std::span<const float> weight;                       ///< empty: 1 each
-    std::optional<std::span<const std::int64_t>> order;  ///< numbers of rows; none: all as they come
+    std::optional<std::span<const std::int64_t>> order;  ///< row numbers; none: all rows in order
 
     LearningRows(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices,
                  const std::optional<Floats>& sample_weight, const std::optional<Longs>& given_order, std::int64_t n_columns)
@@ -32,7 +32,7 @@ struct LearningRows {
         if (given_order) {
             order = view(*given_order);
             for (std::int64_t i : *order)
-                if (i < 0 || i >= X.n_rows()) throw nb::value_error("order names a row that X does not have");
+                if (i < 0 || i >= X.n_rows()) throw nb::value_error("order contains a row that X does not have");
         }
         for (float w : weight)
             if (!(w >= 0) || !std::isfinite(w)) throw nb::value_error("sample_weight must not be negative, NaN or infinite");

@@ -19,7 +19,7 @@ inline TreeView tree_view(const Input<std::int32_t>& parent, const Input<std::in
     return tree;
 }
 
-inline nb::dict to_dict(BlockStorage&& storage) {
+inline ArrayDict to_dict(BlockStorage&& storage) {
     nb::dict arrays;
     const std::size_t n_panels = storage.panels.size() / panel_fields;
     arrays["panels"] = to_numpy(std::move(storage.panels), {n_panels, static_cast<std::size_t>(panel_fields)});

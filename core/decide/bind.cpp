@@ -1,4 +1,4 @@
-/// Python's view of the decisions after training: online F-measure thresholds and choices within a budget.
+/// Python bindings of the decisions after training: online F-measure thresholds and choices within a budget.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -71,7 +71,7 @@ std::int64_t ascend_budget(const std::string& measure, std::int64_t k, Longs ind
     if (measure == "macro_recall") return run.operator()<CountGain<MacroRecall>>();
     if (measure == "macro_balanced_accuracy") return run.operator()<CountGain<MacroBalancedAccuracy>>();
     if (measure == "coverage") return run.operator()<CoverageGain>();
-    throw nb::value_error(("there is no measure " + measure).c_str());
+    throw nb::value_error(("unknown measure " + measure).c_str());
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ struct CountGain {
     }
 };
 
-/// Labels for which at least one decision is right: the gain is the chance that this one is the first.
+/// Labels for which at least one decision is right: the gain is the probability that this one is the first.
 struct CoverageGain {
     static double wrong(double p) { return std::max(1 - p, 1e-9); }  // a certain one must be removable again
     static double gain(const ExpectedCounts& c, std::size_t j, double p) { return c.hits[j] * (1 - wrong(p)); }

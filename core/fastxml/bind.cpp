@@ -1,4 +1,4 @@
-/// Python's view of FastXML: growing a forest, its answers, and the two kernels that tests look at alone.
+/// Python bindings of FastXML: growing a forest, its answers, and the two kernels that tests call alone.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -25,7 +25,7 @@ using namespace ramify;
 
 namespace {
 
-nb::dict grow(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices, std::int64_t n_labels,
+ArrayDict grow(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices, std::int64_t n_labels,
               const std::optional<Floats>& label_gain, const std::optional<Floats>& sample_weight, const FeatureSettings& features,
               const ForestSettings& settings, std::uint64_t seed, int n_threads, Progress* progress) {
     const CsrView X = checked_csr(x_indptr, x_indices, x_data, features.n_features, "X");
@@ -75,7 +75,7 @@ auto separate(const Longs& indptr, const Ints& indices, const Floats& data, std:
     return to_numpy(std::move(weight));
 }
 
-nb::tuple split_by_ranking(const Longs& y_indptr, const Ints& y_indices, std::int64_t n_labels, const std::optional<Floats>& label_gain,
+Tuple<Array<std::int8_t>, Array<double>> split_by_ranking(const Longs& y_indptr, const Ints& y_indices, std::int64_t n_labels, const std::optional<Floats>& label_gain,
                            const std::optional<Floats>& sample_weight, const Bytes& start, int max_iterations) {
     check_label_count(n_labels);
     check_csr(view(y_indptr), view(y_indices), n_labels, "Y");
@@ -99,10 +99,10 @@ nb::tuple split_by_ranking(const Longs& y_indptr, const Ints& y_indices, std::in
 /// A grown forest. Keeps the numpy arrays alive that it reads, memory-mapped ones too.
 class BoundForest {
 public:
-    BoundForest(const nb::dict& arrays, std::int64_t n_labels, const FeatureSettings& features)
+    BoundForest(const ArrayDict& arrays, std::int64_t n_labels, const FeatureSettings& features)
         : forest_(attached_forest(SavedArrays(arrays, keep_), n_labels, features)) {}
 
-    nb::tuple predict(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::int64_t> top_k, float threshold,
+    CountedAnswers predict(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::int64_t> top_k, float threshold,
                       const std::optional<Floats>& label_threshold, int n_threads) const {
         const CsrView X = checked_csr(indptr, indices, data, forest_.features.n_features, "X");
         LabelQuery query = checked_query(forest_.n_labels, top_k, threshold, label_threshold);
@@ -153,8 +153,8 @@ public:
         return to_numpy(std::move(leaf), {n, n_trees});
     }
 
-    /// One row, answered best first, with as little ado as possible.
-    nb::tuple predict_row(const Ints& indices, const Floats& values, std::int64_t top_k, float threshold) const {
+    /// One row, answered best first, with little overhead.
+    RowAnswer predict_row(const Ints& indices, const Floats& values, std::int64_t top_k, float threshold) const {
         thread_local ForestScratch s;
         forest_.resize(s);
         const ForestRow row = placed_row(forest_, indices, values, s);
@@ -170,8 +170,8 @@ public:
     }
 
     /// A row's way through a tree: nodes from the root to the leaf, and for each but the last what each feature added to the score.
-    nb::list route(const Ints& indices, const Floats& values, std::int64_t tree) const {
-        if (tree < 0 || tree >= forest_.n_trees()) throw nb::value_error("there is no tree of this number");
+    PathSteps route(const Ints& indices, const Floats& values, std::int64_t tree) const {
+        if (tree < 0 || tree >= forest_.n_trees()) throw nb::value_error("tree is out of range");
         ForestScratch s;
         return forest_route(forest_, tree, placed_row(forest_, indices, values, s));
     }
@@ -237,7 +237,7 @@ void bind_fastxml(nb::module_& m) {
     m.def("split_by_ranking", &split_by_ranking, "y_indptr"_a, "y_indices"_a, "n_labels"_a, "label_gain"_a.none(), "sample_weight"_a.none(), "start"_a,
           "max_iterations"_a, "The side of each row after the nDCG alternation from these sides, and the objective of each round.");
     nb::class_<BoundForest>(m, "InstanceForest", "A grown forest over (memory-mapped) arrays, and its answers.")
-        .def(nb::init<const nb::dict&, std::int64_t, const FeatureSettings&>(), "arrays"_a, "n_labels"_a, "features"_a)
+        .def(nb::init<const ArrayDict&, std::int64_t, const FeatureSettings&>(), "arrays"_a, "n_labels"_a, "features"_a)
         .def("predict", &BoundForest::predict, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a, "label_threshold"_a.none(), "n_threads"_a,
              "CSR parts of the answer, rows sorted by label, and the number of inner products.")
         .def("predict_row", &BoundForest::predict_row, "indices"_a, "values"_a, "top_k"_a, "threshold"_a, "One row: labels and their probabilities, best first.")

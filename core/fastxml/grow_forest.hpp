@@ -53,7 +53,7 @@ struct ForestData {
     double weight(std::int32_t row) const { return row_weight.empty() ? 1.0 : row_weight[row]; }
 };
 
-/// Grows trees one after the other, in space of its own.
+/// Grows trees one after the other, in its own scratch space.
 class TreeGrower {
 public:
     TreeGrower(const ForestData& data, const ForestSettings& settings)
@@ -132,7 +132,7 @@ private:
         return rows.size() - right.size();
     }
 
-    /// Rows without labels have no say in where to split: their side is chance.
+    /// Rows without labels do not influence the split: their side is random.
     void make_problem(std::span<const std::int32_t> rows) {
         problem_.is_positive.clear();
         problem_.cost.clear();

@@ -96,8 +96,8 @@ private:
         for (std::int32_t l : labels.of(row)) sums_[l].of[side] += share;
     }
 
-    /// Ranks the node's labels by what they are worth on a side, those that no row there has by what they are worth on the
-    /// other; what the ranking is worth.
+    /// Ranks the node's labels by their gain on a side, and labels that no row there has by their gain on the other side.
+    /// Returns the ranking's value.
     double rank(const RankedLabels& labels, int side) {
         order_.clear();
         for (std::int32_t l : listed_) {

@@ -92,7 +92,7 @@ struct MaskedTable {
     constexpr MaskedTable() : dot{}, add{} { fill(); }
 };
 
-/// One group's dual step. Squared hinge has it in closed form; `kept` tells whether the row can still move.
+/// One group's dual step. Squared hinge has it in closed form; `kept`: whether the row can still move.
 inline vfloat hinge_step(vfloat y, vfloat score, vfloat dual, vfloat half_inverse_C, float squared_norm, float eta,
                          vfloat& new_dual, bool& kept) {
     const vfloat gradient = add_product(add_product(splat(-1.0f), y, score), dual, half_inverse_C);
@@ -247,7 +247,7 @@ double dot_bitmap(const Entry* x, int n, const BitmapWord* bitmap, const float* 
     auto add_entry = [&](double& to, const Entry& e) {
         const BitmapWord word = bitmap[e.feature / 64];
         const unsigned shift = e.feature % 64;
-        // No branch, it would be hard to foresee: without a weight of its own a feature reads the first one, times zero.
+        // No branch, it would be unpredictable: a feature without a weight reads the first one, times zero.
         const std::uint64_t mask = 0 - (word.bits >> shift & 1);
         const std::uint64_t at = word.before + __builtin_popcountll(word.bits & ((1ull << shift) - 1));
         std::uint32_t value;
@@ -321,7 +321,7 @@ void add_rows(const RowMatch* match, int n_matches, const std::uint8_t* rows, fl
 constexpr int link_block = 64;  // columns whose places on the link map are found together
 
 void to_logits(float* sums, const float* scale, int n, LinkMap map) {
-    // Features of absurd size must not become infinite logits, which a softmax cannot compare; infinities of both signs
+    // Huge features must not become infinite logits, which a softmax cannot compare; infinities of both signs
     // add up to NaN: no evidence either way, so logit 0.
     auto finite = [](float logit) { return logit == logit ? (logit > 1e30f ? 1e30f : (logit < -1e30f ? -1e30f : logit)) : 0.0f; };
     if (map.n_knots == 0) {

@@ -1,6 +1,6 @@
 // Vectors of `lanes` floats in the compiler's portable notation, and the few operations that it lacks.
 // Included by kernels.inl inside a namespace of its own per instruction set. No standard library here: an inline
-// function compiled for a wide instruction set must never be the copy that the linker keeps for everybody.
+// function compiled for a wide instruction set must never be the copy that the linker keeps for all sets.
 
 using vfloat = float __attribute__((vector_size(4 * lanes)));
 using vint = int __attribute__((vector_size(4 * lanes)));

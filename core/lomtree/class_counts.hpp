@@ -1,4 +1,4 @@
-/// What a node of a LOMtree knows of each class that has come by: the paper's m, l and n, for those classes alone.
+/// What a node of a LOMtree knows of each class that reached it: the paper's m, l and n, stored for those classes only.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ public:
         return nullptr;
     }
 
-    /// An example of this class has come.
+    /// Counts an example of this class.
     ClassCount& add(std::int32_t label, double weight) {
         const ClassCount* known = find(label);
         ClassCount& c = known ? counts_[known - counts_.data()] : insert({label});
@@ -49,7 +49,7 @@ public:
         return c;
     }
 
-    /// The score sums of a class that has come by, when they are taken back from a file.
+    /// Restores the score sums of a known class from a file.
     void set_scores(std::int32_t label, double score, double trained) {
         ClassCount& c = counts_[find(label) - counts_.data()];
         c.score = score;

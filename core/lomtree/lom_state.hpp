@@ -69,7 +69,7 @@ inline LomArrays<OwnedArray> to_arrays(const LomTree& tree) {
     return out;
 }
 
-/// Takes back what to_arrays gave; throws std::invalid_argument where the arrays do not fit together.
+/// Restores what to_arrays returned; throws std::invalid_argument if the arrays are inconsistent.
 inline void from_arrays(const LomArrays<ArrayView>& in, std::int64_t n_labels, LomTree& tree) {
     const std::size_t n = in.parent.size();
     check_arrays(n >= 1 && n % 2 == 1 && n < static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()), "parent");
@@ -114,7 +114,7 @@ inline void from_arrays(const LomArrays<ArrayView>& in, std::int64_t n_labels, L
         node.classes.total = in.reached[v];  // as it was added up, example by example
         node.regressor = std::move(regressors[v]);
     }
-    // Every node but the root is somebody's child, and from the root all are reached: so it is a tree.
+    // Every node but the root is a child, and all are reached from the root: so it is a tree.
     std::vector<std::int32_t> open{LomTree::root};
     std::size_t n_reached = 0;
     while (!open.empty()) {

@@ -1,6 +1,6 @@
 /// LOMtree: a tree over examples that grows online and whose nodes send each class to one side, evenly (lomtree, algorithm 1).
 ///
-/// Where algorithm 1 leaves things open or goes wrong: the example that splits a leaf goes on to one of the new children;
+/// Where algorithm 1 leaves things open or goes wrong: the example that splits a leaf continues to one of the new children;
 /// only leaves count examples, and UpdateC follows at once, so that C of the root is always the size of some leaf; a new
 /// leaf answers as its parent until an example of its own has come; a class that a node has not trained on yet is sent by
 /// the regressor alone, against the mean of the scores; an orphan whose parent is the root stays; a node that a swap makes
@@ -50,7 +50,7 @@ public:
 
     struct Totals {
         std::int64_t n_examples = 0;
-        std::int64_t n_entries = 0;  ///< of all rows, to tell whether they are rather full
+        std::int64_t n_entries = 0;  ///< of all rows, to decide whether they are dense
         std::int64_t width = 1;      ///< one more than the largest column
         std::int64_t n_swaps = 0;
     };
@@ -104,7 +104,7 @@ public:
         return total;
     }
 
-    /// Takes back what was saved; the caller has checked it.
+    /// Restores a saved tree, which the caller has checked.
     void restore(std::vector<LomNode>&& nodes, const Totals& totals) {
         nodes_ = std::move(nodes);
         totals_ = totals;

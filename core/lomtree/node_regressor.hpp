@@ -1,7 +1,7 @@
-/// A linear regressor that learns online and asks for no bound on features: a tree has one at each inner node.
+/// A linear regressor that learns online, for any number of features: a tree has one at each inner node.
 ///
 /// Columns below `dense_width` lie in an array, the others in an open-addressing table. Column 0 is the constant feature,
-/// column j + 1 is feature j. Which columns lie where is settled when the regressor is made, from how full rows have been.
+/// column j + 1 is feature j. The split is fixed when the regressor is made, by how dense the rows were so far.
 #pragma once
 
 #include <algorithm>
@@ -28,14 +28,14 @@ struct RegressorSettings {
 
 inline int round_to_regressor_lanes(std::int64_t n) { return static_cast<int>((n + regressor_lanes - 1) / regressor_lanes * regressor_lanes); }
 
-/// A row as regressors see it: scaled, the constant feature first, also spread out if it is rather full.
+/// A row as regressors see it: scaled, the constant feature first, also as a dense array if it is nearly full.
 class RegressorRow {
 public:
     std::vector<std::uint32_t> column;
     std::vector<float> value;
     std::vector<float> spread;  ///< by column, padded; empty for a row with many gaps
 
-    /// Features come sorted; values of absurd size are cut, so that sums of squares stay finite.
+    /// Features are sorted; huge values are clipped, so that sums of squares stay finite.
     void prepare(std::span<const std::int32_t> indices, std::span<const float> values, const RegressorSettings& settings) {
         double scale = 1.0;
         if (settings.normalize) {
@@ -68,7 +68,7 @@ private:
     static constexpr double largest = 1e12;
 };
 
-/// Space for a step on columns that do not lie side by side.
+/// Scratch space for a step on columns that are not contiguous.
 struct RegressorScratch {
     std::vector<float> weight, sum, value, factor;
     std::vector<float*> weight_at, sum_at;

@@ -53,7 +53,7 @@ inline RegressorArrays<OwnedArray> to_arrays(std::span<const NodeRegressor> regr
     return out;
 }
 
-/// The regressors that were saved; throws std::invalid_argument where the arrays do not fit together.
+/// The saved regressors; throws std::invalid_argument if the arrays are inconsistent.
 inline std::vector<NodeRegressor> regressors_from(const RegressorArrays<ArrayView>& in, std::size_t n) {
     check_arrays(in.dense_width.size() == n && in.slot_begin.size() == n + 1, "one entry a regressor is needed");
     check_begin(in.slot_begin, n, in.slot_column.size(), "slot_begin");

@@ -1,4 +1,4 @@
-/// Online one-against-rest over labels of retrieved examples: a linear classifier a label, on top of what the neighbours say.
+/// Online one-against-rest over labels of retrieved examples: a linear classifier per label, added to the neighbours' vote.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-/// How alike two examples are: a weight per feature for what they share, learned so that neighbours have the right labels.
+/// The similarity of two examples: a weight per shared feature, learned so that neighbours have the right labels.
 #pragma once
 
 #include <algorithm>
@@ -59,13 +59,13 @@ public:
         for (Neighbour& n : neighbours) n.share /= total;
     }
 
-    /// One step of neighbourhood components analysis: up goes the share of neighbours with a reward (0 to 1).
+    /// One step of neighbourhood components analysis: raises the share of neighbours with a reward (0 to 1).
     /// `pull` is zero, indexed by feature, and is left so.
     void learn(std::span<const Entry> x, std::span<const Neighbour> neighbours, std::span<const double> reward, const MemoryStore& store, double* pull,
                const StepSettings& step) {
         double right = 0.0;
         for (std::size_t k = 0; k < neighbours.size(); ++k) right += neighbours[k].share * reward[k];
-        if (!(right > 0.0)) return;  // nothing that was found is right: that is for the routers to mend
+        if (!(right > 0.0)) return;  // no neighbour is right: the routers must learn that, not the scorer
         const double beta = sharpness();
         double of_sharpness = 0.0;
         for (std::size_t k = 0; k < neighbours.size(); ++k) {

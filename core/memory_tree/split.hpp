@@ -99,7 +99,7 @@ inline std::vector<bool> halve(std::span<const std::uint32_t> slots, const Memor
 
     for (int epoch = 0; epoch < n_epochs; ++epoch)
         for (std::size_t k = 0; k < n; ++k) router.learn(row(k), router.score(row(k)), goes_right[k], 1.0, step);
-    // Where the router sends them is where they will be looked for, unless that leaves a side nearly empty.
+    // Queries follow the router, so examples do too, unless that leaves a side nearly empty.
     std::vector<bool> sent(n);
     std::size_t n_sent = 0;
     for (std::size_t k = 0; k < n; ++k) {

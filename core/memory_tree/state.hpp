@@ -128,7 +128,7 @@ struct MemoryState {
         return out;
     }
 
-    /// Fills a tree that knows nothing yet. Refuses what no tree could have written.
+    /// Fills a new tree. Rejects arrays that no tree could have written.
     static void from_arrays(const Viewed& in, std::int64_t n_labels, MemoryTree& tree) {
         const std::size_t n_features = in.feature.size();
         need(in.scorer_weight.size() == n_features && in.scorer_sum.size() == n_features && in.scalars.size() == 6 && in.counts.size() == 3, "sizes differ");
@@ -148,7 +148,7 @@ struct MemoryState {
 
 private:
     static void need(bool is_good, const char* otherwise) {
-        if (!is_good) throw std::invalid_argument(std::string("the memory tree's arrays do not fit: ") + otherwise);
+        if (!is_good) throw std::invalid_argument(std::string("the memory tree's arrays are inconsistent: ") + otherwise);
     }
     static void need_finite(std::span<const float> values) {
         for (float v : values) need(std::isfinite(v), "a number is NaN or infinite");
@@ -158,8 +158,8 @@ private:
         for (float v : values) need(v >= 0, "a sum of squares is negative or NaN");
     }
     static void need_begin(std::span<const std::int64_t> begin, std::size_t n_parts, std::size_t n_items) {
-        need(begin.size() == n_parts + 1 && begin.front() == 0 && begin.back() == static_cast<std::int64_t>(n_items), "bounds do not fit");
-        for (std::size_t i = 0; i < n_parts; ++i) need(begin[i] <= begin[i + 1], "bounds fall");
+        need(begin.size() == n_parts + 1 && begin.front() == 0 && begin.back() == static_cast<std::int64_t>(n_items), "row pointers do not match");
+        for (std::size_t i = 0; i < n_parts; ++i) need(begin[i] <= begin[i + 1], "row pointers decrease");
     }
 
     static void append(const SparseLogistic& classifier, ClassifierArrays<OwnedArray>& out) {

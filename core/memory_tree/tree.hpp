@@ -29,11 +29,11 @@ public:
 
     static constexpr std::int32_t no_node = -1;
 
-    // --- questions ---------------------------------------------------------------------------------------------------
+    // --- queries -----------------------------------------------------------------------------------------------------
 
     /// The row as the tree knows it; features that no example had are left out, but count for the row's length.
     void prepare(std::span<const std::int32_t> indices, std::span<const float> values, std::vector<Entry>& out) const {
-        prepare_with(indices, values, out, [&](std::uint32_t f) { return features_.find(f); });
+        prepare_row(indices, values, settings_.normalize, out, [&](std::uint32_t f) { return features_.find(f); });
     }
 
     /// Neighbours of x among the examples of the leaves that are most probable, best first, and the labels that they vote for.
@@ -73,25 +73,25 @@ public:
 
     // --- learning ----------------------------------------------------------------------------------------------------
 
-    /// Learns one example: first what the neighbours that a query finds teach, then the routers, then it is stored, then others are put in anew.
+    /// Learns one example: updates the scorer by its neighbours, trains the routers, stores it, then reroutes some others.
     void learn(std::span<const std::int32_t> indices, std::span<const float> values, std::span<const std::int32_t> labels, float weight, MemoryScratch& s) {
         learn(indices, values, labels, weight, s, [](const MemoryScratch&) {});
     }
 
-    /// The same; seen(scratch) is told what the query found before anything is learned.
+    /// The same; calls seen(scratch) with what the query found, before learning.
     template <class Seen>
     void learn(std::span<const std::int32_t> indices, std::span<const float> values, std::span<const std::int32_t> labels, float weight, MemoryScratch& s, Seen&& seen) {
         ++n_learned_;
         if (weight == 0.0f) return;
         s.x.clear();
-        prepare_with(indices, values, s.x, [&](std::uint32_t f) { return features_.find_or_add(f); });
+        prepare_row(indices, values, settings_.normalize, s.x, [&](std::uint32_t f) { return features_.find_or_add(f); });
         scorer_.make_room(features_.size());
         query(s.x, s);
         seen(s);
         const std::uint32_t twin = same_among_neighbours(s.x, labels, s);
         learn_from_neighbours(s.x, labels, weight, s);
         if (twin != MemoryStore::none) {
-            // Remembered already: one memory that counts twice.
+            // Stored already: count it twice.
             store_[twin].weight = std::min(store_[twin].weight + weight, std::numeric_limits<float>::max());
             if (keeps_order()) by_arrival_.erase(store_[twin].arrival);
             store_[twin].arrival = n_learned_;
@@ -112,7 +112,7 @@ public:
         while (settings_.max_examples > 0 && store_.size() > settings_.max_examples) forget_one();
     }
 
-    /// Another look at a stored example, as if it came again: for further passes.
+    /// Learns a stored example again, for further epochs.
     void revisit(std::uint32_t slot, MemoryScratch& s) {
         if (store_.size() < 2) return;
         take_from_leaf(slot);
@@ -127,7 +127,7 @@ public:
         return std::max<std::size_t>(2, static_cast<std::size_t>(settings_.leaf_multiplier * std::log2(n)));
     }
 
-    // --- what is there -----------------------------------------------------------------------------------------------
+    // --- access ------------------------------------------------------------------------------------------------------
 
     const MemoryTreeSettings& settings() const { return settings_; }
     const FeatureIndex& features() const { return features_; }
@@ -150,21 +150,6 @@ public:
     friend struct MemoryState;
 
 private:
-    template <class Number>
-    void prepare_with(std::span<const std::int32_t> indices, std::span<const float> values, std::vector<Entry>& out, Number&& number) const {
-        double scale = 1.0;
-        if (settings_.normalize) {
-            double squared = 0.0;
-            for (float v : values) squared += static_cast<double>(v) * v;
-            if (squared > 0) scale = 1.0 / std::sqrt(squared);
-        }
-        for (std::size_t k = 0; k < indices.size(); ++k) {
-            if (values[k] == 0.0f) continue;
-            const std::uint32_t f = number(static_cast<std::uint32_t>(indices[k]));
-            if (f != FeatureIndex::unknown) out.push_back({f, static_cast<float>(values[k] * scale)});
-        }
-    }
-
     void score_leaf(std::int32_t leaf, MemoryScratch& s) const {
         const auto& slots = nodes_[leaf].examples;
         for (std::size_t k = 0; k < slots.size(); ++k) {
@@ -195,18 +180,6 @@ private:
             for (Candidate& c : s.candidates) c.probability /= total;
     }
 
-    /// How right a memory is for these labels: the share of the labels of either that both have.
-    static double reward(std::span<const std::int32_t> one, std::span<const std::int32_t> other) {
-        std::size_t both = 0;
-        for (auto a = one.begin(), b = other.begin(); a != one.end() && b != other.end();) {
-            if (*a == *b) ++both, ++a, ++b;
-            else if (*a < *b) ++a;
-            else ++b;
-        }
-        const std::size_t either = one.size() + other.size() - both;
-        return either == 0 ? 1.0 : static_cast<double>(both) / static_cast<double>(either);
-    }
-
     std::uint32_t same_among_neighbours(std::span<const Entry> x, std::span<const std::int32_t> labels, const MemoryScratch& s) const {
         for (const Neighbour& n : s.neighbours) {
             const StoredExample& e = store_[n.slot];
@@ -220,18 +193,18 @@ private:
     void learn_from_neighbours(std::span<const Entry> x, std::span<const std::int32_t> labels, float weight, MemoryScratch& s) {
         if (!s.neighbours.empty()) {
             s.reward.clear();
-            for (const Neighbour& n : s.neighbours) s.reward.push_back(reward(store_[n.slot].labels, labels));
-            // Whom nothing was like is not to blame for being found.
+            for (const Neighbour& n : s.neighbours) s.reward.push_back(label_similarity(store_[n.slot].labels, labels));
+            // Don't penalise an example retrieved with zero similarity.
             if (s.neighbours.front().score > 0) store_[s.neighbours.front().slot].use += static_cast<float>(2.0 * s.reward.front() - 1.0);
             scorer_.learn(x, s.neighbours, s.reward, store_, s.pull.data(), settings_.scorer_step);
         }
         if (settings_.has_one_against_rest) one_against_rest_.learn(x, s.candidates, labels, weight, settings_.rest_step);
     }
 
-    /// log of left's over right's size: what balance says against left.
+    /// The logarithm of left's over right's size: the balance term against left.
     double imbalance(const MemoryNode& v) const { return std::log(static_cast<double>(nodes_[v.left].n)) - std::log(static_cast<double>(nodes_[v.right].n)); }
 
-    /// Teaches the routers above a stored example with the same label to send x there: the reward is there, and not on the other side.
+    /// Trains the routers above a stored example with the same label to send x there.
     void train_routers(std::span<const Entry> x, std::span<const std::int32_t> labels, std::uint32_t self, MemoryScratch& s) {
         if (labels.empty()) return;
         const std::uint32_t partner = find_partner(x, labels, self, s);
@@ -245,7 +218,7 @@ private:
         }
     }
 
-    /// Of some stored examples with one of these labels the one most like x.
+    /// Among some stored examples with one of these labels, the most similar to x.
     std::uint32_t find_partner(std::span<const Entry> x, std::span<const std::int32_t> labels, std::uint32_t self, MemoryScratch& s) {
         constexpr std::size_t n_tries = 8;
         const std::int32_t label = labels[labels.size() == 1 ? 0 : draw(labels.size())];
@@ -267,7 +240,7 @@ private:
         return best;
     }
 
-    /// From the root to a leaf, each router deciding with a say for balance, and learning what was decided.
+    /// From the root to a leaf: each router decides, with a term for balance, and learns its decision.
     void insert(std::uint32_t slot) {
         std::int32_t node = root_;
         const std::span<const Entry> x = store_[slot].x;
@@ -306,7 +279,7 @@ private:
         }
     }
 
-    /// Out of its leaf, but not out of the store; a leaf without examples goes, and its sibling takes their parent's place.
+    /// Removes an example from its leaf, not from the store. An empty leaf is removed; its sibling replaces their parent.
     void take_from_leaf(std::uint32_t slot) {
         const std::int32_t leaf = store_[slot].leaf;
         auto& list = nodes_[leaf].examples;
@@ -354,7 +327,7 @@ private:
         ++n_forgotten_;
     }
 
-    /// Only a bounded memory that forgets the oldest has to know who that is.
+    /// Arrival order is only needed by a bounded memory that forgets the oldest.
     bool keeps_order() const { return settings_.max_examples > 0 && settings_.forget == Forget::oldest; }
 
     std::int32_t new_node(std::int32_t parent) {

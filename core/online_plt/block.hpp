@@ -179,7 +179,7 @@ public:
         const int at = theta();
         if (at < 0) return -1;
         const int last = n_columns() - 1;
-        if (last > 0 && padded_columns(last) == padded_columns(last + 1)) {  // nothing to gain by moving columns about
+        if (last > 0 && padded_columns(last) == padded_columns(last + 1)) {  // moving columns would not save memory
             child[at] = vacant_column;
             return -1;
         }

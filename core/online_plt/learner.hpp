@@ -1,5 +1,5 @@
-/// Online learning of a label tree: examples wait in a buffer and go down the tree together, when somebody looks at the
-/// model or when the buffer is full. Paper: online-plt, algorithms 1 to 7.
+/// Online learning of a label tree: examples wait in a buffer and are learned together, when the model is
+/// queried or the buffer is full. Paper: online-plt, algorithms 1 to 7.
 #pragma once
 
 #include <algorithm>
@@ -22,23 +22,23 @@ class OnlineLearner {
 public:
     /// The bias is a feature like any other, under a number that no column of X can have.
     static constexpr std::uint32_t bias_feature = 0xfffffffeu;
-    /// Values and weights beyond it count as this: sums of the squares of what they make together stay within a float.
+    /// Larger values and weights are clipped to this, so that sums of squares stay finite.
     static constexpr float largest_input = 1e7f;
 
     OnlineLearner(const OnlineSettings& settings, const GrowthSettings& growth, const PolicySettings& policy)
         : settings_(settings), growth_(growth), policy_(policy, growth), blocks_(settings), tree_(bare_tree()), level_pass_(tree_, policy_, blocks_) {}
-    OnlineLearner(const OnlineLearner&) = delete;  // the wave refers to its siblings
+    OnlineLearner(const OnlineLearner&) = delete;  // level_pass_ refers to other members
     OnlineLearner& operator=(const OnlineLearner&) = delete;
 
     OnlineTree& tree() { return tree_; }
     const OnlineTree& tree() const { return tree_; }
-    /// A tree of this learner's kind that knows nothing yet.
+    /// An untrained tree with this learner's settings.
     OnlineTree bare_tree() const { return OnlineTree(growth_, settings_.rule == UpdateRule::adagrad, !settings_.is_multiclass); }
     const TreePolicy& policy() const { return policy_; }
     const OnlineSettings& settings() const { return settings_; }
 
     std::uint64_t n_updates = 0;            ///< of single classifiers, theta's included
-    std::uint64_t n_evicted_rows = 0;       ///< given up for the memory budget
+    std::uint64_t n_evicted_rows = 0;       ///< evicted for the memory budget
     std::uint64_t n_unchecked_entries = 0;  ///< learned since the budget was last looked at
     std::uint64_t n_buffer_entries() const { return buffer_.entries.size(); }
     /// Examples learned so far, those that wait included.
@@ -105,11 +105,11 @@ private:
         }
     }
 
-    /// Gives up the rows of least weight, wherever they are, once the budget is passed; a tenth of it is then free again.
-    /// Sizes are what stored rows may come to, not what their memory happens to be, so that a model that was saved and loaded goes on alike.
+    /// Evicts the rows of least weight in the whole tree once the budget is exceeded; a tenth of it is then free again.
+    /// Sizes are what stored rows may come to, not what their memory happens to be, so that a model that was saved and loaded continues identically.
     void keep_within_budget() {
         if (settings_.memory_budget == 0) return;
-        // In an order of the tree's own: the numbers of nodes tell when they were made, which depends on the buffer.
+        // In the order of the tree: node numbers depend on when nodes were made, and so on the buffer.
         std::vector<std::int32_t> order{OnlineTree::root};
         for (std::size_t k = 0; k < order.size(); ++k)
             if (const OnlineBlock* block = tree_.block(order[k]))

@@ -1,4 +1,4 @@
-/// Buffered examples go down the tree in a wave: a node learns all of its examples, in order, before its children do.
+/// Buffered examples go down the tree level by level: a node learns all of its examples, in order, before its children do.
 ///
 /// What a node does depends only on the examples that reach it and their order: which child a new label goes to, how the
 /// tree is extended there, and every weight. So the result is that of one example after the other, bit for bit, whatever
@@ -49,7 +49,7 @@ public:
     LevelPass(OnlineTree& tree, const TreePolicy& policy, const BlockLearner& learner) : tree_(tree), policy_(policy), learner_(learner) {}
 
     /// Learns all examples of the buffer; returns the number of single classifiers' updates. An interrupt may end it between
-    /// two nodes: then it is to be run again, with the same buffer, and goes on where it stopped.
+    /// two nodes: then run it again with the same buffer: it continues where it stopped.
     std::uint64_t run(const ExampleBuffer& buffer, int n_threads) {
         if (!is_under_way_) {
             buffer_ = &buffer;
@@ -78,7 +78,7 @@ public:
 
     /// Whether it was interrupted and has to go on before anything else.
     bool is_under_way() const { return is_under_way_; }
-    /// Whether a node failed half-way, for lack of memory: nothing can mend that.
+    /// Whether a node failed half-way, for lack of memory: the tree is then unusable.
     bool is_broken() const { return is_broken_; }
 
 private:
@@ -89,7 +89,7 @@ private:
     struct Worker {
         OnlineScratch learning, deciding;
         std::vector<std::uint32_t> columns;
-        std::vector<std::pair<std::int32_t, std::size_t>> passed;  ///< children that the example goes on to, and where its count of labels stands
+        std::vector<std::pair<std::int32_t, std::size_t>> passed;  ///< children that the example continues to, and where its label count is
         std::uint64_t n_updates = 0;
     };
 
@@ -299,12 +299,12 @@ private:
     std::atomic<bool> is_broken_{false};
     std::uint64_t n_updates_ = 0;
     std::size_t gate_begin_ = 0;                     ///< the first example that the root's own classifier learns
-    std::vector<std::vector<std::uint32_t>> lists_;  ///< per node; empty between waves
+    std::vector<std::vector<std::uint32_t>> lists_;  ///< per node; empty between passes
     std::vector<std::uint8_t> is_inserted_;          ///< per node: put above children whose lists may hold examples already
     std::vector<std::int32_t> on_the_way_;           ///< per label without a leaf: the node that it has come to; else -1
-    // The way to each known label as it was before the wave: from its leaf up, after a -1; and how far the label has come.
+    // The way to each known label as it was before the pass: from its leaf up, after a -1; and how far the label has come.
     std::vector<std::int32_t> paths_;
-    std::vector<std::int64_t> path_at_;  ///< per label; -1 for those that the wave does not have
+    std::vector<std::int64_t> path_at_;  ///< per label; -1 for those that the pass does not have
     std::vector<std::int32_t> new_labels_, known_labels_, frontier_;
 };
 

@@ -1,4 +1,4 @@
-/// The options of an online learner as Python names them, checked.
+/// The options of an online learner under their Python names, checked.
 #pragma once
 
 #include <algorithm>

@@ -30,7 +30,7 @@ struct Extension {
     bool insert;
 };
 
-/// What a policy may look at: the conditional probabilities of a node's children for the example at hand, by column.
+/// What a policy may read: the conditional probabilities of a node's children for the current example, by column.
 using ChildProbabilities = std::function<std::span<const float>(int node)>;
 /// A user's own policy: label -> extension.
 using OwnPolicy = std::function<Extension(std::int32_t label)>;
@@ -62,14 +62,14 @@ public:
     /// Whether a node must be inserted before a leaf can be added.
     bool inserts_at(const OnlineTree& tree, int v) const { return tree.is_leaf(v) || tree.n_children(v) >= growth_.pre_leaf_arity; }
 
-    /// The child to which the descent goes on.
+    /// The child to descend to.
     int choose_child(const OnlineTree& tree, int v, std::uint64_t label, const ChildProbabilities& probabilities) const {
         const auto& child = tree.block(v)->child;
         double n_leaves = 0;  // of v as the example finds it
         for (std::int32_t c : child)
             if (c >= 0) n_leaves += tree.n_leaves(c);
         if (settings_.policy == Policy::random) {
-            // Drawn from the label and the size of the subtree, so that it does not matter who draws first.
+            // Drawn from the label and the size of the subtree, so that the order of draws does not matter.
             const std::uint64_t drawn = mix(mix(settings_.seed + label) + static_cast<std::uint64_t>(n_leaves));
             auto left = static_cast<int>((drawn >> 32) * static_cast<std::uint64_t>(tree.n_children(v)) >> 32);
             for (std::int32_t c : child)

@@ -97,10 +97,10 @@ inline OnlineArrayStorage to_arrays(const OnlineTree& tree) {
     return out;
 }
 
-/// Takes back what to_arrays gave; throws std::invalid_argument where the arrays do not fit together, and the tree is then of no use.
+/// Restores what to_arrays returned. Throws std::invalid_argument if the arrays are inconsistent; discard the tree then.
 inline void from_arrays(const OnlineArrays<ArrayView>& in, std::int64_t n_labels, OnlineTree& tree) {
     auto check = [](bool holds, const char* what) {
-        if (!holds) throw std::invalid_argument(std::string("online model arrays do not fit together: ") + what);
+        if (!holds) throw std::invalid_argument(std::string("online model arrays are inconsistent: ") + what);
     };
     const std::size_t n_blocks = in.block_node.size();
     check(in.block_columns.size() == n_blocks && in.block_rows.size() == n_blocks && in.block_updates.size() == n_blocks && in.block_scale.size() == n_blocks,

@@ -67,7 +67,7 @@ public:
 
     // --- growth; several threads may extend subtrees that have no node in common, once there is room ------------------
 
-    /// Room for so many more nodes, and for labels below the bound, so that adding them moves nothing.
+    /// Makes room for this many more nodes, and for labels below the bound, so that adding them moves nothing.
     void reserve_nodes(std::size_t n_more) {
         const std::size_t needed = static_cast<std::size_t>(n_nodes_) + n_more;
         if (needed > parent_.size()) resize_nodes(std::max(needed, parent_.size() * 3 / 2));
@@ -77,7 +77,7 @@ public:
         if (bound > std::ssize(leaf_of_)) leaf_of_.resize(std::max<std::size_t>(bound, leaf_of_.size() * 3 / 2), -1);
     }
 
-    /// A node's count of labels, to which whoever sends new labels there adds them.
+    /// A node's label count; callers that send new labels there add to it.
     void add_leaves(int v, int n) { n_leaves_[v] += n; }
 
     /// The first label of all: the root is its leaf.
@@ -98,7 +98,7 @@ public:
             label_[v] = -1;
             column_[inserted] = old.add_copy(theta, 1.0f, inserted);
             n_children_[v] = n_leaf_children_[v] = 1;
-            if (parent_[v] >= 0) std::atomic_ref(n_leaf_children_[parent_[v]]).fetch_sub(1);  // v's siblings may be at it, too
+            if (parent_[v] >= 0) std::atomic_ref(n_leaf_children_[parent_[v]]).fetch_sub(1);  // v's siblings may do the same concurrently
             if (growth_.theta == GrowthSettings::Theta::leaves || growth_.theta == GrowthSettings::Theta::everywhere)
                 block_[inserted] = std::make_unique<OnlineBlock>(old.with_column(theta, theta_column));
         } else {
@@ -161,7 +161,7 @@ public:
         for (int v = 1; v < n_nodes(); ++v) column_[v] = block_[parent_[v]]->add_column(v);
     }
 
-    /// Takes back a stored tree; the columns of the blocks say what belongs where.
+    /// Restores a stored tree; the columns of the blocks say which node they belong to.
     void restore(std::vector<std::int32_t> parent, std::vector<std::int32_t> label, std::vector<std::unique_ptr<OnlineBlock>> blocks,
                  std::unique_ptr<OnlineBlock> gate) {
         parent_ = std::move(parent);
@@ -271,7 +271,7 @@ private:
             set_leaf(label_[v], v);
             n_leaves_[v] = 1;
         }
-        // From the leaves up, a node when all its children are counted; nodes of a circle never are.
+        // From the leaves up, a node when all its children are counted; nodes on a cycle never are.
         std::vector<std::int32_t> n_uncounted = n_children_, counted;
         for (int v = 0; v < n; ++v)
             if (n_children_[v] == 0) counted.push_back(v);
@@ -281,7 +281,7 @@ private:
             n_leaves_[p] += n_leaves_[counted[k]];
             if (--n_uncounted[p] == 0) counted.push_back(p);
         }
-        if (std::ssize(counted) != n) throw std::invalid_argument("online model: its tree has a circle");
+        if (std::ssize(counted) != n) throw std::invalid_argument("online model: its tree has a cycle");
     }
 
     GrowthSettings growth_;

@@ -50,7 +50,7 @@ public:
         }
     }
 
-    /// What each column of a block should say if none of its children is positive: -1, theta +1, a vacant one nothing.
+    /// Targets of a block's columns if none of its children is positive: -1, theta +1, a vacant one 0.
     static void signs(const OnlineBlock& block, std::vector<float>& sign) {
         sign.assign(round_to_lanes(block.n_columns()), 0.0f);
         for (int c = 0; c < block.n_columns(); ++c) sign[c] = block.child[c] == theta_column ? 1.0f : block.child[c] == vacant_column ? 0.0f : -1.0f;
@@ -111,7 +111,7 @@ private:
             for (int c = 0; c < n_columns; ++c) s.score[c] *= block.scale;
     }
 
-    /// Exactly one child is true: chances in proportion to their odds.
+    /// Exactly one child is true: probabilities proportional to their odds.
     static void normalise(const OnlineBlock& block, float* score) {
         float largest = -std::numeric_limits<float>::infinity();
         for (int c = 0; c < block.n_columns(); ++c)

@@ -1,4 +1,4 @@
-/// Python's view of batch training.
+/// Python bindings of batch training.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -54,7 +54,7 @@ public:
     BoundTrainer(const BoundTrainer&) = delete;
     BoundTrainer& operator=(const BoundTrainer&) = delete;
 
-    nb::dict train(const SolverSettings& solver, Progress* progress) {
+    ArrayDict train(const SolverSettings& solver, Progress* progress) {
         BlockStorage storage;
         {
             nb::gil_scoped_release release;
@@ -63,7 +63,7 @@ public:
         return to_dict(std::move(storage));
     }
 
-    nb::dict train_hashed(const SolverSettings& solver, int bits, Progress* progress) {
+    ArrayDict train_hashed(const SolverSettings& solver, int bits, Progress* progress) {
         if (bits < 5 || bits > 32) throw nb::value_error("hash_bits must be between 5 and 32");
         BlockStorage storage;
         {
@@ -75,7 +75,7 @@ public:
 
     double total_work() const { return trainer_->total_work(); }
 
-    nb::tuple held_out(const std::vector<SolverSettings>& solvers, double share, std::int64_t max_rows, bool is_multiclass) {
+    Tuple<List<Tuple<Array<double>, Array<double>, Array<double>>>, Array<double>> held_out(const std::vector<SolverSettings>& solvers, double share, std::int64_t max_rows, bool is_multiclass) {
         HeldOutSample sample;
         {
             nb::gil_scoped_release release;

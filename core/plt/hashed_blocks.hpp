@@ -1,7 +1,7 @@
 /// The memory-bounded option: one table of weights that all nodes share by feature hashing (extreme-f-measure, section 5).
 ///
 /// A weight is found by hashing (feature, node, tile), so the table's size is fixed before training. All nodes are then one
-/// problem in the hashed space, and dual coordinate descent goes round them an epoch at a time.
+/// problem in the hashed space, and dual coordinate descent visits them an epoch at a time.
 #pragma once
 
 #include <algorithm>
@@ -136,7 +136,7 @@ private:
     }
 
     /// Features that share a slot are one feature in the hashed space: their values add up, and with them the row's length,
-    /// by which steps are measured. Counted apart they would make steps too long, and weights grow without end.
+    /// by which steps are measured. Counted separately they would make steps too long, and weights would diverge.
     void append_hashed(std::int32_t i, const HashedTile& hashed) {
         const std::size_t start = entries_.size();
         if (place_.size() < hashed.n_slots) place_.resize(hashed.n_slots, 0);

@@ -1,4 +1,4 @@
-/// What is learned from rows that were held out: how scores go with truth, level by level.
+/// Statistics of held-out rows: scores against truth, level by level.
 #pragma once
 
 #include <algorithm>

@@ -66,7 +66,7 @@ struct NodeProblem {
     int tile_columns(int tile) const { return std::min(max_tile_columns, static_cast<int>(child.size()) - tile * max_tile_columns); }
 };
 
-/// Room for solving one tile, kept from tile to tile.
+/// Scratch space for solving one tile, reused from tile to tile.
 struct TileScratch {
     FloatBuffer weights, dual;
     std::vector<std::uint32_t> positive;
@@ -74,7 +74,7 @@ struct TileScratch {
     std::vector<int> order;
 };
 
-/// Makes and solves the problems of a tree's nodes. What is given must outlive it; `row_weight` may be empty.
+/// Makes and solves the problems of a tree's nodes. The arguments must outlive it; `row_weight` may be empty.
 class NodeProblems {
 public:
     NodeProblems(const PreparedRows& X, const TreeView& tree, const NodeRows& rows, std::span<const float> row_weight, std::int64_t n_features,
@@ -119,7 +119,7 @@ public:
         }
         const auto n_columns = static_cast<std::size_t>(n_features_);
         if (non_zeros > 8 * n_columns)
-            p.n_features = n_columns;  // most features occur: numbering them anew would cost more than it saves
+            p.n_features = n_columns;  // most features occur: renumbering them would cost more than it saves
         else
             number_locally(p, non_zeros);
 
@@ -136,7 +136,7 @@ public:
         for (std::size_t k = 0; k < p.child.size(); ++k) p.column_of_child[p.child[k]] = static_cast<std::int32_t>(k);
     }
 
-    /// Solves a tile of a prepared problem; its weights are in space.weights, so many floats a feature as is returned.
+    /// Solves a tile of a prepared problem. Returns the number of floats per feature in space.weights.
     int solve(const NodeTask& task, const NodeProblem& p, int tile, const SolverSettings& solver, TileScratch& space, Watch* watch) const {
         const Kernels& kernel = kernels();
         const int n_rows = static_cast<int>(p.n_train), n_columns = p.tile_columns(tile);

@@ -27,7 +27,7 @@ struct NodeRows {
              std::span<const std::int32_t> leaf_of, int n_threads) {
         const int n_nodes = tree.n_nodes();
         const std::int64_t n_rows = static_cast<std::int64_t>(y_indptr.size()) - 1;
-        // Each thread takes some neighbouring rows and counts for itself, which is only worth it where a node has some rows.
+        // Each thread takes some neighbouring rows and counts for itself, which only pays off if a node has some rows.
         const int n_parts = usable_threads(n_threads, 1 + static_cast<std::size_t>(n_rows / std::max(n_nodes, 1)));
         std::vector<Part> parts(n_parts);
         auto for_every_part = [&](auto&& work) {
@@ -84,7 +84,7 @@ struct NodeRows {
     std::int64_t n_rows(int node) const { return begin[node + 1] - begin[node]; }
 
 private:
-    /// What a thread knows of its rows.
+    /// A thread's counts of its rows.
     struct Part {
         std::vector<std::int64_t> n_entries, n_positives;  ///< per node and gate; later the place of the next one
         std::vector<std::int32_t> marked_by, visited;

@@ -1,6 +1,6 @@
-/// How the rows of a frozen panel are written down: as bytes, found by feature.
+/// The format of a frozen panel's rows: bytes, found by feature.
 ///
-/// Most rows of a large model hold one or two weights, so what counts is what stands around them. Rows come in chunks: those
+/// Most rows of a large model hold one or two weights, so the overhead per row matters. Rows come in chunks: those
 /// of 64 neighbouring features, or those of a hash bucket. A chunk begins with where its rows end; then come the rows, so
 /// that a feature is found and read within one or two cache lines. A weight is a pair (column, signed byte); eight
 /// neighbouring columns of which many are in use are a group (its number, eight signed bytes) instead.
@@ -22,7 +22,7 @@ inline constexpr std::int64_t bitmap_index = -1;
 inline constexpr std::int64_t hashed_index = -2;
 inline constexpr int features_per_word = 64;
 inline constexpr int most_rows_in_chunk = 64;
-inline constexpr int dense_group = 4;  ///< as many weights make a group: nine bytes instead of eight, but one addition instead of four
+inline constexpr int dense_group = 4;  ///< this many weights make a group: nine bytes instead of eight, but one addition instead of four
 
 /// A panel as training leaves it: rows in order of feature, each a list of groups.
 struct Panel {
@@ -152,7 +152,7 @@ private:
 };
 
 /// Whether a chunk's rows lie inside `size` bytes and name only groups that the panel has; its own size, or -1. A pair's column is
-/// a byte, and there is room for 256 sums: whatever a pair says, nothing is written elsewhere.
+/// a byte, and there is room for 256 sums: no pair can write elsewhere.
 inline std::int64_t checked_chunk(const std::uint8_t* chunk, bool is_wide, int n_rows, std::int64_t size, std::int64_t n_columns) {
     const std::int64_t header = std::int64_t{n_rows} << is_wide;
     if (header > size) return -1;

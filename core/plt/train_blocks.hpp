@@ -23,7 +23,7 @@
 
 namespace ramify {
 
-/// What held-out rows say about some solvers, and how much of the tree they speak for.
+/// Statistics of held-out rows for some solvers, and how much of the tree they represent.
 struct HeldOutSample {
     std::vector<HeldOut> of_solver;
     std::vector<double> stands_for;  ///< per level: its positive examples, for each one of them that was held out; 0 where none was
@@ -31,7 +31,7 @@ struct HeldOutSample {
 
 class BlockTrainer {
 public:
-    /// `row_weight` may be empty. What is given must outlive the trainer.
+    /// `row_weight` may be empty. The arguments must outlive the trainer.
     BlockTrainer(const PreparedRows& X, const TreeView& tree, const NodeRows& rows, std::span<const float> row_weight, std::int64_t n_features,
                  std::uint64_t seed, int n_threads)
         : tree_(tree),

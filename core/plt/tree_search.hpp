@@ -1,6 +1,6 @@
 /// Searches in a probabilistic label tree: exact best-first, beam, and the labels that the caller names.
 ///
-/// A batch is searched side by side: every row tells which node it must open next, and rows that open the same node are
+/// A batch is searched side by side: every row names the node to open next, and rows that open the same node are
 /// scored one after the other, so that a block is fetched from memory once for many rows.
 #pragma once
 
@@ -125,7 +125,7 @@ struct LabelTreeModel {
         scratch.found.swap(search.found);
     }
 
-    /// The same, exact, for all rows of a batch: the answers are in batch.search. Gives up when the watch says so.
+    /// The same, exact, for all rows of a batch: the answers are in batch.search. Stops when the watch says so.
     void search_batch(const SearchSettings& settings, BatchScratch& batch, SearchScratch& scratch, Watch& watch) const {
         const std::size_t n = batch.n_rows();
         if (batch.search.size() < n) batch.search.resize(n);
@@ -192,7 +192,7 @@ private:
     /// An only child is as probable as its parent, which takes none.
     std::int32_t n_products(std::int32_t node) const { return tree.n_children[node] == 1 ? 0 : tree.n_children[node]; }
 
-    /// Independent chances, given that exactly one comes true, are in proportion to their odds: a softmax of the logits.
+    /// Given that exactly one is true, independent probabilities are proportional to their odds: a softmax of the logits.
     static void to_softmax(float* logits, int n) {
         if (n == 0) return;
         const float largest = *std::max_element(logits, logits + n);
@@ -231,7 +231,7 @@ private:
     }
 
     /// The `beam` most probable nodes of each level are opened, best first; the leaves met on the way are the candidates. It ends as
-    /// soon as no node on the beam can still lead into the answer, which is the same as if all levels had been gone through: a node
+    /// soon as no node on the beam can still lead into the answer, with the same result as if all levels had been searched: a node
     /// that is left out is less probable than all that matter, and so are those below it.
     void beam_search(std::span<const Entry> x, const SearchSettings& settings, SearchScratch& scratch) const {
         auto& level_nodes = scratch.open;

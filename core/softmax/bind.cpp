@@ -1,4 +1,4 @@
-/// Python's view of the tree softmax: training, and the trained model's answers.
+/// Python bindings of the tree softmax: training, and the trained model's answers.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -37,7 +37,7 @@ nb::ndarray<nb::numpy, float> handed_over(AlignedFloats&& values) {
     return nb::ndarray<nb::numpy, float>(owned->data(), 1, shape, owner);
 }
 
-nb::dict train(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices, const Ints& parent,
+ArrayDict train(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices, const Ints& parent,
                const Ints& first_child, const Ints& n_children, const Ints& label, std::int64_t n_labels, bool is_plt, const std::optional<Floats>& sample_weight,
                const FeatureSettings& features, const SoftmaxSettings& settings, std::uint64_t seed, int n_threads, Progress* progress) {
     const CsrView X = checked_csr(x_indptr, x_indices, x_data, features.n_features, "X");
@@ -81,7 +81,7 @@ nb::dict train(const Longs& x_indptr, const Ints& x_indices, const Floats& x_dat
 /// A trained model. Keeps the numpy arrays alive that it reads, memory-mapped ones too.
 class BoundSoftmax {
 public:
-    BoundSoftmax(const nb::dict& arrays, const Ints& parent, const Ints& first_child, const Ints& n_children, const Ints& label, std::int64_t n_labels,
+    BoundSoftmax(const ArrayDict& arrays, const Ints& parent, const Ints& first_child, const Ints& n_children, const Ints& label, std::int64_t n_labels,
                  bool is_plt, const FeatureSettings& features, std::int64_t dim)
         : n_labels_(n_labels) {
         if (dim < 1 || dim > 65536) throw nb::value_error("dim must be between 1 and 65536");
@@ -97,7 +97,7 @@ public:
         model_.validate();
     }
 
-    nb::tuple search(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::int64_t> top_k, float threshold,
+    CountedAnswers search(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::int64_t> top_k, float threshold,
                      const std::optional<Floats>& node_threshold, int n_threads) const {
         const CsrView X = checked_csr(indptr, indices, data, model_.features.n_features, "X");
         SearchSettings settings;
@@ -121,8 +121,8 @@ public:
         return std::move(answers).to_tuple(n_opened);
     }
 
-    /// One row, answered best first, with as little ado as possible.
-    nb::tuple search_row(const Ints& indices, const Floats& values, std::int64_t top_k, float threshold) const {
+    /// One row, answered best first, with little overhead.
+    RowAnswer search_row(const Ints& indices, const Floats& values, std::int64_t top_k, float threshold) const {
         thread_local SoftmaxScratch s;
         check_row(indices, values, model_.features.n_features);
         SearchSettings settings;
@@ -163,9 +163,9 @@ public:
         return to_numpy(std::move(values), {n, stride});
     }
 
-    /// For each decision on the way to a label: node, its probability, features and what each added to the score. The score of
-    /// one of many siblings is told against their mean: that is what a softmax looks at.
-    nb::list explain(const Ints& indices, const Floats& values, std::int32_t label) const {
+    /// For each decision on the way to a label: node, its probability, features and what each added to the score.
+    /// Scores of several siblings are relative to their mean, as in a softmax.
+    PathSteps explain(const Ints& indices, const Floats& values, std::int32_t label) const {
         check_row(indices, values, model_.features.n_features);
         const std::int32_t leaf = model_.leaf(label);
         if (leaf < 0) throw nb::value_error("this label has no leaf in the tree");
@@ -276,7 +276,7 @@ void bind_softmax(nb::module_& m) {
           "n_labels"_a, "is_plt"_a, "sample_weight"_a.none(), "features"_a, "settings"_a, "seed"_a, "n_threads"_a, "progress"_a.none() = nb::none(),
           "Train embeddings of features and of a tree's decisions; the arrays of the model.");
     nb::class_<BoundSoftmax>(m, "TreeSoftmax", "A trained tree softmax over (memory-mapped) arrays, and its answers.")
-        .def(nb::init<const nb::dict&, const Ints&, const Ints&, const Ints&, const Ints&, std::int64_t, bool, const FeatureSettings&, std::int64_t>(), "arrays"_a,
+        .def(nb::init<const ArrayDict&, const Ints&, const Ints&, const Ints&, const Ints&, std::int64_t, bool, const FeatureSettings&, std::int64_t>(), "arrays"_a,
              "parent"_a, "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a, "is_plt"_a, "features"_a, "dim"_a)
         .def("search", &BoundSoftmax::search, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a, "node_threshold"_a.none(), "n_threads"_a,
              "CSR parts of the answer, rows sorted by label, and the number of nodes that were opened.")

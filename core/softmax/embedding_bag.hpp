@@ -27,7 +27,7 @@ public:
         words_.resize(static_cast<std::size_t>(n_features + 63) / 64);
         std::int64_t before = -1;
         for (std::int32_t column : columns) {
-            if (column <= before || column >= n_features) throw std::invalid_argument("the columns of an embedding must rise and lie within the features");
+            if (column <= before || column >= n_features) throw std::invalid_argument("columns of an embedding must be strictly increasing and below n_features");
             before = column;
             words_[static_cast<std::size_t>(column) / 64].bits |= 1ull << (column % 64);
         }
@@ -92,7 +92,7 @@ struct EmbeddingTable {
 
     bool is_quantized() const { return floats.empty() && !bytes.empty(); }
 
-    /// A damaged model file must not become a wild read.
+    /// A damaged model file must not cause an invalid read.
     void validate(std::size_t n_rows, const char* name) const {
         const std::size_t size = is_quantized() ? bytes.size() : floats.size();
         if (size != n_rows * stride || (is_quantized() && scale.size() != n_rows))

@@ -23,7 +23,7 @@ inline void softmax(std::span<float> scores) {
     for (float s : scores) largest = std::max(largest, s);
     float total = 0;
     for (float& s : scores) total += s = std::exp(s - largest);
-    // Scores without a sense, as a damaged model has them, tell nothing.
+    // NaN scores, as a damaged model may have, carry no information.
     const bool is_sound = total >= 1.0f;
     for (float& s : scores) s = is_sound ? s / total : 1.0f / static_cast<float>(scores.size());
 }
@@ -81,7 +81,7 @@ private:
     std::uint32_t n_rows_ = 0;
 };
 
-/// What one example has to say: rows of the output table and what they should answer; softmaxes are ranges of rows.
+/// One example's targets: rows of the output table and their desired outputs; softmaxes are ranges of rows.
 class ExampleDecisions {
 public:
     std::vector<std::uint32_t> row;

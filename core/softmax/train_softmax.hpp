@@ -2,7 +2,7 @@
 ///
 /// A step looks at a few examples side by side, all with the parameters as they were before it, and then adds up their updates in
 /// order. Examples are divided among threads in the first phase, rows of the tables in the second: no sum depends on how many
-/// threads there are. With one example a step this is fastText's own descent. `hogwild` lets threads write as they please.
+/// threads there are. With one example a step this is fastText's own descent. `hogwild` lets threads write without locks.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ namespace ramify {
 struct SoftmaxSettings {
     std::int64_t dim = 100;
     std::int64_t epochs = 5;
-    double learning_rate = 0.1;  ///< of the first step; falls in a straight line to zero
+    double learning_rate = 0.1;  ///< of the first step; decreases linearly to zero
     std::int64_t batch = 1;      ///< examples a step
     bool shuffle = true;
     bool hogwild = false;
@@ -158,7 +158,7 @@ public:
         if (progress) progress->done = progress->total.load();
     }
 
-    /// Descent in steps that are too long swings ever further; long before it ends in NaN its numbers are beyond all measure.
+    /// Descent with too long steps diverges; its numbers are huge long before they become NaN.
     bool has_diverged() {
         auto is_sane = [](std::span<float> values) { return std::ranges::all_of(values, [](float v) { return std::abs(v) < 1e4f; }); };
         return !is_sane(embedding.span()) || !is_sane(output.span());

@@ -37,10 +37,10 @@ struct BaseParameters {
 
     void check() const {
         if (rank < 0 || rank % 8 != 0 || (kind == WeightKind::low_rank) != (rank > 0)) fail("rank");
-        if (has_slot_weights && kind != WeightKind::low_rank) fail("only weights of low rank may be a leaf's own");
+        if (has_slot_weights && kind != WeightKind::low_rank) fail("only low-rank weights can be per leaf");
         check_size(input, kind == WeightKind::low_rank ? n_features * rank : 0, "input");
         if (kind == WeightKind::hashed) {
-            if (output.empty() || (output.size() & (output.size() - 1)) != 0) fail("the table's size is no power of two");
+            if (output.empty() || (output.size() & (output.size() - 1)) != 0) fail("the table's size must be a power of two");
         } else {
             check_size(output, kind == WeightKind::low_rank ? n_outputs() * rank : n_labels * n_features, "output");
         }
@@ -52,7 +52,7 @@ struct BaseParameters {
         if (static_cast<std::int64_t>(values.size()) != size) fail(name);
     }
 
-    [[noreturn]] static void fail(const std::string& what) { throw std::invalid_argument("the base classifier's arrays do not fit: " + what); }
+    [[noreturn]] static void fail(const std::string& what) { throw std::invalid_argument("the classifier's arrays are inconsistent: " + what); }
 
     static std::uint64_t label_seed(std::int32_t label) { return mix(static_cast<std::uint64_t>(label)); }
     std::size_t hashed(std::uint64_t seed, std::uint32_t feature) const {
@@ -181,7 +181,7 @@ public:
     }
 
 private:
-    /// Gradients this small move nothing that anybody would see, and there are very many of them.
+    /// Gradients this small have no visible effect, and there are very many of them.
     static constexpr float least_gradient = 1e-5f;
 
     float along(float rate, float sum) const { return rate / (std::sqrt(sum) + settings.eps); }

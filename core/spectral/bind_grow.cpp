@@ -30,7 +30,7 @@ EigenSettings eigen_settings(const std::string& solver, int max_iterations, doub
     return {solver == "randomised", max_iterations, tolerance, cg_iterations};
 }
 
-nb::dict grow(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices, std::int64_t n_labels,
+ArrayDict grow(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices, std::int64_t n_labels,
               const Ints& head, const std::optional<Floats>& sample_weight, const FeatureSettings& features, const Floats& space_vectors,
               const CandidateTreeSettings& settings, std::uint64_t seed, int n_threads, Progress* progress) {
     const CsrView X = checked_csr(x_indptr, x_indices, x_data, features.n_features, "X");
@@ -38,7 +38,7 @@ nb::dict grow(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data
     if (X.n_rows() == 0) throw nb::value_error("a tree needs at least one row");
     const TreeSpace space = checked_space(view(space_vectors), features);
     for (std::int32_t l : view(head))
-        if (l < 0 || l >= n_labels) throw nb::value_error("a head label is outside the labels");
+        if (l < 0 || l >= n_labels) throw nb::value_error("a head label is >= n_labels or negative");
     const std::span<const float> weight = checked_positive(sample_weight, static_cast<std::size_t>(X.n_rows()), "sample_weight");
     CandidateTreeStorage tree;
     {
@@ -50,14 +50,14 @@ nb::dict grow(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data
     return to_dict(std::move(tree));
 }
 
-void train_groups(const nb::dict& base, const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices,
+void train_groups(const FloatDict& base, const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices,
                   const std::optional<Floats>& sample_weight, const FeatureSettings& features, bool is_multiclass, std::int64_t n_labels, std::int64_t rank,
                   float learning_rate, float eps, std::int64_t group_size, int passes, bool is_shuffled, std::uint64_t seed, int n_threads, Progress* progress) {
     const CsrView X = checked_csr(x_indptr, x_indices, x_data, features.n_features, "X");
     check_rising_labels(x_indptr, y_indptr, y_indices, n_labels);
     const std::span<const float> weight = checked_positive(sample_weight, static_cast<std::size_t>(X.n_rows()), "sample_weight");
     if (passes < 0 || group_size < 1) throw nb::value_error("passes must not be negative, group_size above 0");
-    if (features.bias != 0.0f) throw nb::value_error("the classifier has biases of its own: rows must not");
+    if (features.bias != 0.0f) throw nb::value_error("bias must be 0: the classifier has its own biases");
     BaseParameters<float> shape;
     shape.n_features = features.n_features;
     shape.n_labels = n_labels;
@@ -98,7 +98,7 @@ CsrView checked_problem(const Longs& x_indptr, const Ints& x_indices, const Floa
     return X;
 }
 
-nb::tuple split_direction(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices,
+Tuple<Array<float>, double> split_direction(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices,
                           std::int64_t n_features, std::int64_t n_labels, const Doubles& importance, const std::string& solver, int max_iterations,
                           double tolerance, int cg_iterations, std::uint64_t seed, int n_threads) {
     const CsrView X = checked_problem(x_indptr, x_indices, x_data, y_indptr, y_indices, n_features, n_labels, importance);
@@ -139,7 +139,7 @@ auto least_squares(const Longs& y_indptr, const Ints& y_indices, std::int64_t n_
 }
 
 double median_of(const Doubles& values, const Doubles& importance) {
-    if (values.size() == 0) throw nb::value_error("no values have no median");
+    if (values.size() == 0) throw nb::value_error("values must not be empty");
     checked_positive(importance, values.size(), "importance");
     for (double v : view(values))
         if (!std::isfinite(v)) throw nb::value_error("values must be finite");

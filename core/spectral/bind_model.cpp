@@ -33,7 +33,7 @@ namespace {
 /// A candidate tree and the classifier behind it. Keeps the numpy arrays alive that it reads, memory-mapped ones too.
 class BoundSpectral {
 public:
-    BoundSpectral(const nb::dict& tree, const nb::dict& base, std::int64_t n_labels, std::int64_t n_candidates, const FeatureSettings& features,
+    BoundSpectral(const ArrayDict& tree, const ArrayDict& base, std::int64_t n_labels, std::int64_t n_candidates, const FeatureSettings& features,
                   bool is_multiclass, const std::string& weights, std::int64_t rank, bool has_slot_weights) {
         if (n_candidates < 1) throw nb::value_error("n_candidates must be above 0");
         const SavedArrays saved_tree(tree, keep_);
@@ -55,7 +55,7 @@ public:
         model_.base.check();
     }
 
-    nb::tuple predict(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::int64_t> top_k, float threshold,
+    CountedAnswers predict(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::int64_t> top_k, float threshold,
                       const std::optional<Floats>& label_threshold, std::int64_t n_leaves, int n_threads) const {
         const CsrView X = checked_rows(indptr, indices, data, n_leaves);
         LabelQuery query = checked_query(model_.forest.n_labels, top_k, threshold, label_threshold);
@@ -89,7 +89,7 @@ public:
         return to_numpy(std::move(probability), {n, n_named});
     }
 
-    nb::tuple predict_row(const Ints& indices, const Floats& values, std::int64_t top_k, float threshold, std::int64_t n_leaves) const {
+    RowAnswer predict_row(const Ints& indices, const Floats& values, std::int64_t top_k, float threshold, std::int64_t n_leaves) const {
         thread_local SpectralScratch s;
         check_question(indices, values, n_leaves);
         model_.score({view(indices), view(values)}, n_leaves, s);
@@ -99,8 +99,8 @@ public:
         return row_answer(s.forest.found);
     }
 
-    /// What the tree finds worth looking at: CSR parts, labels with their share of the training rows where the row went.
-    nb::tuple candidates(const Longs& indptr, const Ints& indices, const Floats& data, std::int64_t n_leaves, int n_threads) const {
+    /// Each row's candidates: CSR parts, labels with their share of the training rows of its leaves.
+    CountedAnswers candidates(const Longs& indptr, const Ints& indices, const Floats& data, std::int64_t n_leaves, int n_threads) const {
         const CsrView X = checked_rows(indptr, indices, data, n_leaves);
         CsrAnswers<LabelProbability> answers(X.n_rows(), SpectralModel::chunk);
         {
@@ -120,7 +120,7 @@ public:
         return std::move(answers).to_tuple(0);
     }
 
-    /// The leaf of each row: the one that prediction takes, or with a seed one by chance.
+    /// The leaf of each row: the one of prediction, or a random one if a seed is given.
     auto leaves(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::uint64_t> seed, int n_threads) const {
         const CsrView X = checked_rows(indptr, indices, data, 1);
         std::vector<std::int32_t> leaf;
@@ -132,7 +132,7 @@ public:
     }
 
     /// The leaves that each row reaches in fractions, as while the tree grew: where a row's begin, leaves, and the probabilities.
-    nb::tuple fractions(const Longs& indptr, const Ints& indices, const Floats& data, double min_path, int n_threads) const {
+    CsrArrays fractions(const Longs& indptr, const Ints& indices, const Floats& data, double min_path, int n_threads) const {
         const CsrView X = checked_rows(indptr, indices, data, 1);
         if (!(min_path > 0 && min_path <= 1)) throw nb::value_error("min_path must be in (0, 1]");
         std::vector<std::int64_t> begin(static_cast<std::size_t>(X.n_rows()) + 1, 0);
@@ -153,7 +153,7 @@ public:
     }
 
     /// A row's way: for each node its score and what each feature added to it, the bias under the number after the last feature.
-    nb::list route(const Ints& indices, const Floats& values) const {
+    PathSteps route(const Ints& indices, const Floats& values) const {
         SpectralScratch s;
         check_question(indices, values, 1);
         const ForestRow row = model_.place({view(indices), view(values)}, s);
@@ -169,7 +169,7 @@ public:
     }
 
     /// What each feature of a row adds to the score of a candidate, and the bias at the end under the number after the last feature; None for no candidate.
-    std::optional<nb::tuple> candidate_parts(const Ints& indices, const Floats& values, std::int32_t label, std::int64_t n_leaves) const {
+    std::optional<Tuple<Array<std::int32_t>, Array<float>>> candidate_parts(const Ints& indices, const Floats& values, std::int32_t label, std::int64_t n_leaves) const {
         SpectralScratch s;
         check_question(indices, values, n_leaves);
         model_.find_candidates({view(indices), view(values)}, n_leaves, s);
@@ -188,7 +188,7 @@ public:
     }
 
     /// Stochastic gradient descent on arrays of the same shapes as the model's, written in place.
-    void train(const nb::dict& base, const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices,
+    void train(const FloatDict& base, const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices,
                const std::optional<Floats>& sample_weight, float learning_rate, float eps, bool has_slot_bias, int passes, bool is_shuffled, bool is_sampled,
                bool decays, std::uint64_t seed, int n_threads, Progress* progress) const {
         const CsrView X = checked_rows(x_indptr, x_indices, x_data, 1);
@@ -208,7 +208,7 @@ public:
 private:
     void check_n_leaves(std::int64_t n_leaves) const {
         if (n_leaves < 1 || n_leaves > SpectralModel::max_leaves) throw nb::value_error("n_leaves must be between 1 and 65,536");
-        if (n_leaves > 1 && model_.base.has_slot_weights) throw nb::value_error("weights of a leaf's own answer for that leaf alone: n_leaves must be 1");
+        if (n_leaves > 1 && model_.base.has_slot_weights) throw nb::value_error("n_leaves must be 1 if each leaf has its own weights");
     }
 
     CsrView checked_rows(const Longs& indptr, const Ints& indices, const Floats& data, std::int64_t n_leaves) const {
@@ -229,7 +229,7 @@ private:
 
 void bind_spectral_model(nb::module_& m) {
     nb::class_<BoundSpectral>(m, "SpectralModel", "A candidate tree and the classifier behind it over (memory-mapped) arrays, and their answers.")
-        .def(nb::init<const nb::dict&, const nb::dict&, std::int64_t, std::int64_t, const FeatureSettings&, bool, const std::string&, std::int64_t, bool>(),
+        .def(nb::init<const ArrayDict&, const ArrayDict&, std::int64_t, std::int64_t, const FeatureSettings&, bool, const std::string&, std::int64_t, bool>(),
              "tree"_a, "base"_a, "n_labels"_a, "n_candidates"_a, "features"_a, "is_multiclass"_a, "weights"_a, "rank"_a, "has_slot_weights"_a)
         .def("predict", &BoundSpectral::predict, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a, "label_threshold"_a.none(), "n_leaves"_a,
              "n_threads"_a, "CSR parts of the answer, rows sorted by label, and the number of inner products.")
@@ -240,7 +240,7 @@ void bind_spectral_model(nb::module_& m) {
         .def("candidates", &BoundSpectral::candidates, "indptr"_a, "indices"_a, "data"_a, "n_leaves"_a, "n_threads"_a,
              "CSR parts of each row's candidates with their shares.")
         .def("leaves", &BoundSpectral::leaves, "indptr"_a, "indices"_a, "data"_a, "seed"_a.none(), "n_threads"_a,
-             "The leaf of each row: the one of prediction, or with a seed one by chance.")
+             "The leaf of each row: the one of prediction, or a random one if a seed is given.")
         .def("fractions", &BoundSpectral::fractions, "indptr"_a, "indices"_a, "data"_a, "min_path"_a, "n_threads"_a,
              "The leaves that each row reaches in fractions: where a row's begin, leaves, and the probabilities.")
         .def("route", &BoundSpectral::route, "indices"_a, "values"_a, "For each node on the row's way: node, score, features and what each added to the score.")

@@ -111,7 +111,7 @@ private:
             for (std::int64_t k = forest.label_begin[l.leaf]; k < forest.label_begin[l.leaf + 1]; ++k) {
                 Sums& s = sums_[forest.label[k]];
                 touched_[n] = forest.label[k];
-                n += s.path == 0;  // by chance so or so: no branch
+                n += s.path == 0;  // unpredictable: no branch
                 s.path += path;
                 s.share += path * forest.probability[k];
                 s.bias += path * slot_bias[k];

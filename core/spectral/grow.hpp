@@ -46,7 +46,7 @@ struct CandidateTreeStorage {
     std::vector<std::int64_t> weight_begin{0};
     std::vector<std::int32_t> weight_feature;
     std::vector<float> weight;
-    std::vector<std::int64_t> count_begin{0};  ///< per node: its labels by falling expected count, candidates first
+    std::vector<std::int64_t> count_begin{0};  ///< per node: its labels by decreasing expected count, candidates first
     std::vector<std::int32_t> count_label;
     std::vector<float> count;
     std::vector<float> head_count;             ///< per node, n_head each
@@ -84,7 +84,7 @@ struct RowShares {
 inline RowShares shared_row(double path, double score, double sigma, double min_path) {
     double right = path * right_share(score, sigma);
     double left = path - right;
-    // What goes no further on one side goes on on the other: every row stays whole.
+    // What is cut off on one side is added to the other: the shares of a row sum to one.
     if (right < min_path || left < min_path) {
         const bool goes_right = right == left ? score > 0 : right > left;
         return {goes_right ? 0.0 : path, goes_right ? path : 0.0};
@@ -203,7 +203,7 @@ private:
         if (n == result.counts.size()) result.covered = result.label_mass;  // all of them: no rounding may say otherwise
     }
 
-    /// Finds the direction and sends the rows on; leaves `result` a leaf if no direction parts them.
+    /// Finds the direction and sends the rows on; leaves `result` a leaf if no direction separates them.
     void route(const Node& node, const std::vector<double>& importance, std::size_t number, int n_threads, Scratch& s, Split& result) const {
         s.features.resize(static_cast<std::size_t>(n_features_));
         s.labels.resize(static_cast<std::size_t>(n_labels_));
@@ -227,7 +227,7 @@ private:
                 for (const Entry& e : view.features(k)) z[k] += s.direction[e.feature] * e.value;
         });
         for (std::uint32_t f : feature) s.direction[f] = 0;
-        if (!std::ranges::all_of(z, [](double v) { return std::isfinite(v); })) return;  // values too large to be told apart
+        if (!std::ranges::all_of(z, [](double v) { return std::isfinite(v); })) return;  // values too large to compare
         const auto bias = static_cast<float>(-weighted_median(z, importance));
         const double sigma = static_cast<float>(settings_.noise * deviation(z, importance, top.value, result.mass));
         send(node, z, bias, sigma, result);
@@ -246,7 +246,7 @@ private:
         result.weight.push_back(bias);
     }
 
-    /// How far a row like the one at hand may lie from it along the direction. The paper takes the eigenvalue over the mass, which is the variance
+    /// The standard deviation of similar rows along the direction. The paper takes the eigenvalue over the mass, which is the variance
     /// of what the labels predict; the other choice is the root of the variance that they do not. The mean of z is zero by balance.
     double deviation(std::span<const double> z, std::span<const double> importance, double eigenvalue, double mass) const {
         if (!settings_.is_within) return eigenvalue / mass;

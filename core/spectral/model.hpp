@@ -22,7 +22,7 @@ namespace ramify {
 struct SpectralScratch {
     ForestScratch forest;
     CandidateSearch search;
-    RowCandidates candidates;        ///< of the row at hand
+    RowCandidates candidates;        ///< of the current row
     std::vector<float> hidden, probability;  ///< the latter of the candidates
     std::span<const Entry> x;        ///< the row's features
     std::vector<Entry> entries;          ///< the same with their bias, where the tree sees others
@@ -73,7 +73,7 @@ struct SpectralModel {
         }
     }
 
-    /// Puts a row before the tree, from where `clear` takes it again, and its features into s.x.
+    /// Prepares a row for the tree, until `clear`, and puts its features into s.x.
     ForestRow place(const RowView& row, Scratch& s) const {
         if (!space.is_learned()) {
             const ForestRow placed = forest.place(row, s.forest);
@@ -119,7 +119,7 @@ struct SpectralModel {
         return static_cast<std::size_t>(at - s.candidates.label.begin());
     }
 
-    /// What each feature of the row at hand, and the bias after them, adds to a node's score in the learned space.
+    /// What each feature of the current row, and the bias after them, adds to a node's score in the learned space.
     std::pair<std::vector<std::int32_t>, std::vector<float>> node_parts(std::int64_t v, const Scratch& s) const {
         std::pair<std::vector<std::int32_t>, std::vector<float>> parts;
         if (forest.child[v] < 0) return parts;

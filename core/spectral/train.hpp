@@ -1,4 +1,4 @@
-/// Training of the base classifier on sampled paths: every time a row is met, it takes a way through the tree by chance, as a row like it
+/// Training of the base classifier on sampled paths: every time a row is visited, it takes a random path through the tree, as a similar row
 /// could, and the leaf at its end says which labels compete (hierarchical-spectral, section 3.5).
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace ramify {
 
-/// A leaf by chance: a node sends the row right with the probability that its score, disturbed, is above zero.
+/// A random leaf: a node sends the row right with the probability that its score, disturbed, is above zero.
 inline std::int64_t sampled_leaf(const InstanceForest& forest, std::span<const float> sigma, const ForestRow& row, std::uint64_t seed) {
     std::int64_t v = 0;
     while (forest.child[v] >= 0) {
@@ -31,7 +31,7 @@ inline std::int64_t sampled_leaf(const InstanceForest& forest, std::span<const f
     return v;
 }
 
-/// The leaf of every row: by chance, or, without a seed, the one that prediction takes.
+/// The leaf of every row: a random one, or the one of prediction.
 inline std::vector<std::int32_t> leaves_of(const InstanceForest& forest, std::span<const float> sigma, const PreparedRows& X, bool is_sampled,
                                            std::uint64_t seed, int n_threads) {
     constexpr std::size_t chunk = 1024;
@@ -83,7 +83,7 @@ inline std::vector<std::vector<LeafShare>> leaf_shares(const InstanceForest& for
     return found;
 }
 
-/// `seen` are the rows as the tree sees them; `is_sampled`: they take a way by chance, else the one that prediction takes.
+/// `seen` are the rows as the tree sees them; `is_sampled`: they take random paths, else those of prediction.
 inline void train_base(const InstanceForest& forest, std::span<const float> sigma, const LabelledRows& rows, const PreparedRows& seen, BaseDescent& descent,
                        bool is_sampled, const PassSettings& passes, std::uint64_t seed, int n_threads, Progress* progress) {
     std::vector<std::int32_t> leaf;

@@ -6,12 +6,14 @@
 #include <string_view>
 
 #include "bindings/arrays.hpp"
+#include "text/format_text.hpp"
 #include "text/sparse_text.hpp"
 
 namespace nb = nanobind;
 
 namespace {
 
+using ramify::Array;
 using ramify::Floats;
 using ramify::Ints;
 using ramify::Longs;
@@ -34,13 +36,16 @@ TextError located(std::string_view text, const ramify::Mistake& mistake) {
 }
 
 template <class T>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(ramify::Buffer<T>& buffer) {
+Array<T> to_numpy(ramify::Buffer<T>& buffer) {
     T* const data = buffer.data.release();
     nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-    return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {buffer.size}, owner);
+    return Array<T>(data, {buffer.size}, owner);
 }
 
-nb::tuple parse(nb::bytes text, ramify::SparseTextFormat format, int n_threads) {
+/// Numbers of features and labels; indptr, features and values of X; indptr and labels of Y.
+using ParsedText = ramify::Tuple<std::int64_t, std::int64_t, Array<std::int64_t>, Array<std::int32_t>, Array<float>, Array<std::int64_t>, Array<std::int32_t>>;
+
+ParsedText parse(nb::bytes text, ramify::SparseTextFormat format, int n_threads) {
     const std::string_view view(text.c_str(), text.size());
     ramify::SparseText result;
     {
@@ -59,7 +64,7 @@ void check_pointers(const Longs& pointers, std::size_t n_entries, const char* na
     const std::int64_t* const p = pointers.data();
     if (pointers.size() == 0 || p[0] < 0 || !std::is_sorted(p, p + pointers.size()) ||
         p[pointers.size() - 1] > static_cast<std::int64_t>(n_entries))
-        throw nb::value_error((std::string(name) + " must rise from 0 or above to at most the number of entries").c_str());
+        throw nb::value_error((std::string(name) + " must not decrease, and must lie between 0 and the number of entries").c_str());
 }
 
 nb::bytes format_xmc_rows(Longs feature_ptr, Ints features, Floats values, Longs label_ptr, Ints labels) {

@@ -1,4 +1,4 @@
-/// Python's view of words and n-grams: counting words, and texts as columns.
+/// Python bindings of words and n-grams: counting words, and texts as columns.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -26,7 +26,7 @@ struct Texts {
         if (offsets.empty() || offsets.front() != 0 || offsets.back() != static_cast<std::int64_t>(bytes.size()))
             throw nb::value_error("offsets do not fit the text");
         for (std::size_t i = 1; i < offsets.size(); ++i)
-            if (offsets[i] < offsets[i - 1]) throw nb::value_error("offsets must not fall");
+            if (offsets[i] < offsets[i - 1]) throw nb::value_error("offsets must not decrease");
     }
     std::size_t size() const { return offsets.size() - 1; }
     std::string_view operator[](std::size_t i) const {
@@ -34,7 +34,7 @@ struct Texts {
     }
 };
 
-nb::tuple count_words(const nb::bytes& text, const Longs& offsets, bool by_whitespace) {
+Tuple<Array<std::uint8_t>, Array<std::int64_t>, Array<std::int64_t>> count_words(const nb::bytes& text, const Longs& offsets, bool by_whitespace) {
     const Texts texts(text, offsets);
     std::vector<std::uint8_t> bytes;
     std::vector<std::int64_t> ends{0}, count;
@@ -74,7 +74,7 @@ public:
     }
     BoundReader(const BoundReader&) = delete;  // its words point into its text
 
-    nb::tuple transform(const nb::bytes& text, const Longs& offsets, int n_threads) const {
+    CsrArrays transform(const nb::bytes& text, const Longs& offsets, int n_threads) const {
         const Texts texts(text, offsets);
         std::vector<std::int64_t> indptr(texts.size() + 1, 0);
         std::vector<std::int32_t> indices;
@@ -118,7 +118,7 @@ public:
         return nb::make_tuple(to_numpy(std::move(indptr)), to_numpy(std::move(indices)), to_numpy(std::move(counts)));
     }
 
-    nb::list terms(const nb::bytes& text) const {
+    List<Tuple<std::int32_t, nb::bytes>> terms(const nb::bytes& text) const {
         NgramReader::Scratch s;
         nb::list answer;
         reader_.read({text.c_str(), text.size()}, s, [&](std::int32_t column, auto&& term) {

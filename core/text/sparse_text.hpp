@@ -72,7 +72,7 @@ inline const char* find_or_end(const char* p, const char* end, char wanted) {
 struct Chunk {
     const char* begin;
     const char* end;
-    std::size_t n_lines = 0, n_features = 0, n_labels = 0;           // bounds, then what there is
+    std::size_t n_lines = 0, n_features = 0, n_labels = 0;           // upper bounds, then actual counts
     std::size_t first_line = 0, first_feature = 0, first_label = 0;  // places in the arrays
     std::int64_t largest_feature = -1, largest_label = -1;
 
@@ -369,32 +369,6 @@ private:
 /// The result does not depend on n_threads.
 inline SparseText parse_sparse_text(std::string_view text, SparseTextFormat format, int n_threads) {
     return detail::SparseTextParser(text, format).parse(n_threads);
-}
-
-/// Rows as lines of XMC text, without a header; every float32 is written so that it is read back exactly.
-/// The pointers must rise and stay inside the arrays.
-inline std::string format_sparse_text(std::size_t n_rows, const std::int64_t* feature_ptr, const std::int32_t* features,
-                                      const float* values, const std::int64_t* label_ptr, const std::int32_t* labels) {
-    // The longest entries are " 2147483647:-1.1754944e-38" and ",2147483647".
-    std::string text(static_cast<std::size_t>(feature_ptr[n_rows] - feature_ptr[0]) * 28 +
-                         static_cast<std::size_t>(label_ptr[n_rows] - label_ptr[0]) * 12 + n_rows, '\0');
-    char* p = text.data();
-    char* const end = p + text.size();
-    for (std::size_t row = 0; row < n_rows; ++row) {
-        for (std::int64_t i = label_ptr[row]; i < label_ptr[row + 1]; ++i) {
-            if (i > label_ptr[row]) *p++ = ',';
-            p = std::to_chars(p, end, labels[i]).ptr;
-        }
-        for (std::int64_t i = feature_ptr[row]; i < feature_ptr[row + 1]; ++i) {
-            *p++ = ' ';
-            p = std::to_chars(p, end, features[i]).ptr;
-            *p++ = ':';
-            p = std::to_chars(p, end, values[i]).ptr;
-        }
-        *p++ = '\n';
-    }
-    text.resize(static_cast<std::size_t>(p - text.data()));
-    return text;
 }
 
 }  // namespace ramify

@@ -1,4 +1,4 @@
-/// What is wrong with a header, a label or a feature of sparse text, in words. Only runs when something is.
+/// Error messages for a header, a label or a feature of sparse text. Only runs after an error.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 /// Best-first search for the most probable labels of one row, one opened node at a time.
 ///
 /// The probability of a node is the product of the conditional probabilities on its path (online-plt, equation 2), so it
-/// never exceeds its parent's: the search may stop as soon as no open node can still enter the answer. Whoever runs the
-/// search scores the nodes, and may do so for many rows side by side: a row's answer depends on nothing but the row.
+/// never exceeds its parent's: the search may stop as soon as no open node can still enter the answer. The caller
+/// scores the nodes, and may do so for many rows side by side: a row's answer depends only on the row.
 #pragma once
 
 #include <algorithm>
@@ -47,9 +47,9 @@ public:
         passed_over_ = 0;
     }
 
-    std::int32_t n_opened = 0;  ///< blocks scored, counted by whoever scores them
+    std::int32_t n_opened = 0;  ///< blocks scored, counted by the caller
 
-    /// What is less probable than this need not be reached.
+    /// Nodes less probable than this need not be reached.
     float cutoff(const SearchSettings& settings) const { return is_full(settings) ? found.front().probability : 0.0f; }
 
     /// A node has this probability: a leaf may enter the answer by its label, an inner node (label -1) may be opened later.
@@ -77,7 +77,7 @@ public:
         std::push_heap(found.begin(), found.end());
     }
 
-    /// Takes the node that must be opened next, or tells that the answer is complete.
+    /// Pops the node to open next; false if the answer is complete.
     bool next(const SearchSettings& settings, float& p, std::int32_t& node) {
         if (open_.empty()) return false;
         if (is_left_out(open_.front().first, settings)) {
@@ -95,7 +95,7 @@ public:
     /// As probable as the worst answer is not beaten yet: the lower label would win.
     bool is_beaten(float p, const SearchSettings& settings) const { return is_full(settings) && p < found.front().probability; }
 
-    /// Whether a node need not be opened: no label below it can enter the answer, or none that would be worth it.
+    /// Whether a node need not be opened: no label below it can enter the answer, or none within the slack.
     bool is_left_out(float p, const SearchSettings& settings) const {
         return is_full(settings) && p * settings.at_stake < found.front().probability;
     }

@@ -1,4 +1,4 @@
-/// Python's view of the trees between similarity and frequency.
+/// Python bindings of trees between similarity and frequency.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
@@ -47,7 +47,7 @@ auto bound_split(const Longs& start, const Ints& column, const Floats& value, st
     for (std::size_t k = 0; k < starts.size(); ++k) {
         const WeighedPart part{view(starts)[k], view(stops)[k]};
         if (part.start < behind || part.stop - part.start < 2 || part.stop > static_cast<std::int64_t>(order.size()))
-            throw nb::value_error("parts must rise without overlap, each with at least two labels");
+            throw nb::value_error("parts must be sorted and disjoint, each with at least two labels");
         behind = part.stop;
         parts.push_back(part);
     }
@@ -63,7 +63,7 @@ auto bound_split(const Longs& start, const Ints& column, const Floats& value, st
     return to_numpy(std::move(cuts));
 }
 
-nb::tuple bound_alternate(const Longs& start, const Ints& column, const Floats& value, std::size_t n_features, const Doubles& weight,
+Tuple<Array<float>, Array<double>> bound_alternate(const Longs& start, const Ints& column, const Floats& value, std::size_t n_features, const Doubles& weight,
                           double similarity, double frequency, double eps, int max_iterations, std::uint64_t seed, bool rounds) {
     const CsrView vectors = checked_csr(start, column, value, static_cast<std::int64_t>(n_features), "vectors");
     if (static_cast<std::int64_t>(weight.size()) != vectors.n_rows()) throw nb::value_error("a weight for each label is needed");

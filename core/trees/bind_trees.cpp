@@ -1,4 +1,4 @@
-/// Python's view of label trees: walks over them, Huffman's code, label vectors and their balanced splits.
+/// Python bindings of label trees: walks over them, Huffman's code, label vectors and their balanced splits.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -20,7 +20,7 @@ using namespace nb::literals;
 
 namespace {
 
-// One by one: functions here have the names of those that they bind.
+// Not the whole namespace: functions here have the names of those that they bind.
 using ramify::check_csr;
 using ramify::checked_csr;
 using ramify::CsrView;
@@ -100,13 +100,13 @@ CsrView feature_rows(const Longs& start, const Ints& column, const Floats& value
     return checked_csr(start, column, value, static_cast<std::int64_t>(n_features), name);
 }
 
-/// Each thread has its own scratch memory, so an absurd number of them is cut down.
+/// Each thread has its own scratch memory, so their number is limited.
 int checked_threads(int n_threads) {
     if (n_threads < 1) throw nb::value_error("n_threads must be at least 1");
     return std::min(n_threads, 256);
 }
 
-auto label_vectors(Longs x_start, Ints x_column, Floats x_value, std::size_t n_features,
+ramify::CsrArrays label_vectors(Longs x_start, Ints x_column, Floats x_value, std::size_t n_features,
                    Longs label_start, Ints label_rows, float prune, int n_threads) {
     const CsrView rows = feature_rows(x_start, x_column, x_value, n_features, "X");
     check_csr(view(label_start), view(label_rows), rows.n_rows(), "Y");
@@ -122,8 +122,8 @@ auto label_vectors(Longs x_start, Ints x_column, Floats x_value, std::size_t n_f
     auto* value = vectors.value.release();
     nb::capsule value_owner(value, [](void* p) noexcept { delete[] static_cast<float*>(p); });
     return nb::make_tuple(to_numpy(std::move(vectors.start)),
-                          nb::ndarray<nb::numpy, std::int32_t, nb::ndim<1>>(column, {n}, column_owner),
-                          nb::ndarray<nb::numpy, float, nb::ndim<1>>(value, {n}, value_owner));
+                          ramify::Array<std::int32_t>(column, {n}, column_owner),
+                          ramify::Array<float>(value, {n}, value_owner));
 }
 
 void split_labels(Longs start, Ints column, Floats value, std::size_t n_features,
@@ -137,7 +137,7 @@ void split_labels(Longs start, Ints column, Floats value, std::size_t n_features
     for (std::size_t k = 0; k < starts.size(); ++k) {
         const ramify::SplitPart part{view(starts)[k], view(cuts)[k], view(stops)[k]};
         if (part.start < behind || part.cut <= part.start || part.stop <= part.cut || part.stop > static_cast<std::int64_t>(order.size()))
-            throw nb::value_error("parts must rise without overlap, each with start < cut < stop");
+            throw nb::value_error("parts must be sorted and disjoint, each with start < cut < stop");
         behind = part.stop;
         parts.push_back(part);
     }

@@ -125,7 +125,7 @@ private:
         own_pull_ = 0;
         total_ = 0;
         for (std::int32_t k : members_) total_ += mass_[k];
-        if (!(total_ > 0)) {  // labels that weigh nothing weigh the same
+        if (!(total_ > 0)) {  // if all masses are zero, use equal ones
             for (std::int32_t k : members_) mass_[k] = 1;
             total_ = static_cast<double>(members_.size());
         }
@@ -256,7 +256,7 @@ struct WeighedPart {
     std::int64_t start, stop;
 };
 
-/// Splits every part, the masses of whose labels lie beside them; the answer is where each was cut. A part that is a good share of
+/// Splits every part, whose labels have the masses in `weight`; returns where each was cut. A part that is a large share of
 /// all labels is scored by all threads, the others run in parallel.
 inline std::vector<std::int64_t> split_by_objective(const CsrView& vectors, std::size_t n_features, std::span<std::int32_t> labels,
                                                     std::span<const double> weight, std::span<const WeighedPart> parts,

@@ -37,7 +37,7 @@ public:
     /// Reorders `labels` so that the first `n_left` are the one half, each half sorted.
     /// With several threads only the scoring is shared out; every label's score is the same as with one.
     void split(std::span<std::int32_t> labels, std::size_t n_left, std::uint64_t seed, int n_threads) {
-        // Labels without a vector say nothing about where they belong: they are dealt out in proportion.
+        // Labels without a vector are distributed in proportion.
         const auto rest = std::stable_partition(labels.begin(), labels.end(), [&](std::int32_t l) { return part_.all_labels().length(l) > 0; });
         const auto n = static_cast<std::size_t>(rest - labels.begin()), empty = labels.size() - n;
         std::size_t left = (n * n_left + labels.size() / 2) / labels.size();

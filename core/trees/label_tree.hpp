@@ -32,7 +32,7 @@ struct TreeView {
         return leaf;
     }
 
-    /// Everything that the loops below rely on; a damaged model file must not become a wild read.
+    /// Checks everything that loops over the tree rely on: a damaged model file must not cause an invalid read.
     void validate(std::int64_t n_labels) const {
         const std::size_t n = parent.size();
         if (n == 0 || first_child.size() != n || n_children.size() != n || label.size() != n)

@@ -15,7 +15,7 @@ namespace ramify {
 /// Rows of a sparse array, owned.
 struct LabelVectors {
     std::vector<std::int64_t> start;
-    std::unique_ptr<std::int32_t[]> column;  // not a std::vector: nobody wants the zeros it would write first
+    std::unique_ptr<std::int32_t[]> column;  // not a std::vector, which would write zeros first
     std::unique_ptr<float[]> value;
 };
 
@@ -35,7 +35,7 @@ inline std::vector<float> inverse_norms(const CsrView& rows, int n_threads) {
     return inverse;
 }
 
-/// Asks for a row's memory ahead of time.
+/// Prefetches a row.
 inline void prefetch_row([[maybe_unused]] const CsrView& rows, [[maybe_unused]] std::size_t row) {
 #if defined(__GNUC__)
     for (std::int64_t z = rows.indptr[row]; z < rows.indptr[row + 1]; z += 16) {
@@ -45,12 +45,12 @@ inline void prefetch_row([[maybe_unused]] const CsrView& rows, [[maybe_unused]] 
 #endif
 }
 
-/// Sums rows scaled to unit length into one dense array; remembers which features it touched as long as that is cheaper than looking.
+/// Sums rows scaled to unit length into one dense array; keeps a list of the features it touched while that is cheaper than a scan.
 class RowSum {
 public:
     explicit RowSum(std::size_t n_features) : sum_(n_features, 0.0f), is_touched_(n_features, 0) {}
 
-    /// Wants to know how many entries are to come, repetitions included.
+    /// Announces the number of entries to come, repetitions included.
     void begin(std::int64_t n_entries) { keeps_list_ = n_entries < static_cast<std::int64_t>(sum_.size() / 4); }
 
     void add(const CsrView& rows, std::size_t row, float scale) {
@@ -62,12 +62,12 @@ public:
         if (keeps_list_) note(column, n);
     }
 
-    /// Appends the entries that are not small, as a vector of unit length, and starts anew.
+    /// Appends the entries that are not small, as a vector of unit length, and resets.
     void take(float prune, std::vector<std::int32_t>& column, std::vector<float>& value) {
         if (!keeps_list_) {
             touched_.resize(sum_.size());
             std::size_t n = 0;
-            for (std::size_t feature = 0; feature < sum_.size(); ++feature) {  // no branch: whether a feature occurs is a coin's toss
+            for (std::size_t feature = 0; feature < sum_.size(); ++feature) {  // no branch: it would be unpredictable
                 touched_[n] = static_cast<std::int32_t>(feature);
                 n += sum_[feature] != 0;
             }
@@ -136,7 +136,7 @@ private:
 
 /// `examples[start_of[l] .. start_of[l + 1]]` are the positive rows of label l.
 /// Entries smaller than `prune` times the vector's root mean square are dropped before the vector is normalised:
-/// the long thin tail of a frequent label is most of the memory and next to nothing of the direction.
+/// the long thin tail of a frequent label takes most of the memory and hardly changes the direction.
 inline LabelVectors label_vectors(const CsrView& rows, std::size_t n_features, std::span<const std::int64_t> start_of,
                                   std::span<const std::int32_t> examples, float prune, int n_threads) {
     struct Block {
@@ -172,7 +172,7 @@ inline LabelVectors label_vectors(const CsrView& rows, std::size_t n_features, s
             const std::size_t before = block.column.size();
             sums[worker]->begin(work(label));
             for (std::int64_t k = start_of[label]; k < start_of[label + 1]; ++k) {
-                // Rows lie anywhere in memory, so the processor cannot guess the next one by itself.
+                // Rows are scattered in memory: prefetch the next one.
                 if (k + 1 < start_of[label + 1]) prefetch_row(rows, examples[k + 1]);
                 sums[worker]->add(rows, examples[k], inverse[examples[k]]);
             }

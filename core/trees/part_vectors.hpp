@@ -1,4 +1,4 @@
-/// The label vectors of one part of a tree's level, features numbered anew so that centres are as short as the part is small.
+/// The label vectors of one part of a tree's level, with features renumbered so that small parts have short centres.
 #pragma once
 
 #include <algorithm>
@@ -75,7 +75,7 @@ public:
             for (int lane = 0; lane < 4; ++lane) sum[lane] += d[column[z + lane]] * value[z + lane];
         for (; z < length_[k]; ++z) sum[0] += d[column[z]] * value[z];
         const float total = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-        return total == total ? total : 0.0f;  // an order with NaN in it is no order
+        return total == total ? total : 0.0f;  // NaN would break the order
     }
 
 private:

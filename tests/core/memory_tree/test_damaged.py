@@ -96,7 +96,7 @@ def test_a_feature_that_is_listed_twice_is_refused(place):
 
 def test_a_tree_that_has_learned_takes_no_other_state():
     core = learn(core_tree(), *stream(0, 5, False))
-    with pytest.raises(ValueError, match="knows nothing yet"):
+    with pytest.raises(ValueError, match="only a new memory tree"):
         core.restore(STATES["plain"], N_LABELS)
     check_invariants(core)
 

@@ -154,7 +154,7 @@ def test_what_is_wrong_with_a_state_is_said():
         ("label", leaves[0], -2, "label"),
         ("label", leaves[0], state["label"][leaves[1]], "two leaves"),
         ("parent", 0, 0, "no root"),
-        ("parent", 1, 1, "circle|no parent"),
+        ("parent", 1, 1, "cycle|no parent"),
         ("parent", leaves[-1], leaves[0], "no parent"),
         ("feature", 0, 2**31, "feature"),
         ("feature", 0, state["feature"][1], "listed twice"),
@@ -198,7 +198,7 @@ def test_only_a_fresh_learner_takes_back_a_state():
     changes, state = STATES["fair, adagrad, False"]
     core = learner(**changes)
     core.restore(state, N_LABELS)
-    with pytest.raises(ValueError, match="knows nothing yet"):
+    with pytest.raises(ValueError, match="only a new learner"):
         core.restore(state, N_LABELS)
     ask_everything(core)
 
