@@ -73,9 +73,9 @@ $(VENV)/installed: $(VENV)/tools $(SOURCES)
 # Sanitizers. The sanitized package lies in build/<kind>/package and hides the one in .venv; its core is compiled with -O1.
 # Nobody asked for Python's own leaks. The C++ library is loaded first, too, so that the sanitizer sees exceptions.
 PRELOAD = LD_PRELOAD="$$(for library in $(1) stdc++; do $${CXX:-c++} -print-file-name=lib$$library.so; done | tr '\n' ' ')"
-UNDER_ADDRESS = PYTHONPATH=build/address/package $(call PRELOAD,asan ubsan) ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+UNDER_ADDRESS = PYTHONPATH=$(CURDIR)/build/address/package $(call PRELOAD,asan ubsan) ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
   PYTHONMALLOC=malloc $(BIN)/python -m pytest -p no:cacheprovider
-UNDER_THREAD  = PYTHONPATH=build/thread/package $(call PRELOAD,tsan) \
+UNDER_THREAD  = PYTHONPATH=$(CURDIR)/build/thread/package $(call PRELOAD,tsan) \
   TSAN_OPTIONS="suppressions=$(CURDIR)/core/tsan_suppressions.txt halt_on_error=1 report_signal_unsafe=0" $(BIN)/python -m pytest -p no:cacheprovider
 
 build/%/package: $(SOURCES) | build
