@@ -18,7 +18,7 @@ N_FEATURES, N_LABELS = 12, 6
 
 
 def stream(seed, n_rows, is_multiclass, n_labels=N_LABELS, n_features=N_FEATURES):
-    """Rows about their labels, a few of them given twice, some without a feature or, unless is_multiclass, without a label."""
+    """Rows about their labels: a few occur twice, some have no feature or, unless is_multiclass, no label."""
     generator = np.random.default_rng(seed)
     y = generator.integers(0, n_labels, n_rows)
     X = (generator.random((n_rows, n_features)) < 0.25) * generator.random((n_rows, n_features))
@@ -191,7 +191,9 @@ def test_one_leaf_finds_every_stored_example_by_its_own_key():
     X, _ = stream(3, 60, True)
     X = sparse.csr_array(np.unique(X.toarray(), axis=0))
     Y = sparse.csr_array(np.eye(X.shape[0], dtype=np.float32))
-    core = learn(core_tree(leaf_multiplier=1000.0, is_multiclass=True, has_one_against_rest=False, scorer_rate=0.0), X, Y)
+    core = learn(
+        core_tree(leaf_multiplier=1000.0, is_multiclass=True, has_one_against_rest=False, scorer_rate=0.0), X, Y
+    )
     _, shape = check_invariants(core)
     assert shape.n_nodes == 1
     _, found, _, _, n_examples = core.query(*csr_parts(X), X.shape[0], 1, 0.0, None, 1)

@@ -106,7 +106,10 @@ class Grown:
         bias = RULES[rule].get("bias", SETTINGS["bias"])
         self.state = self.core.state(1)
         self.expected = np.array(
-            [label_probabilities(self.state, x, n_labels, is_multiclass) for x in prepared(self.X.toarray(), True, bias)]
+            [
+                label_probabilities(self.state, x, n_labels, is_multiclass)
+                for x in prepared(self.X.toarray(), True, bias)
+            ]
         )
         every = np.tile(np.arange(n_labels, dtype=np.int32), 5)
         self.all = self.core.named(*csr_parts(self.X), np.arange(6) * n_labels, every, 1).reshape(5, n_labels)
