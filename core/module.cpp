@@ -1,8 +1,8 @@
 /// The compiled module `ramify._core`: each method has its own bind*.cpp.
 #include <nanobind/nanobind.h>
 
-#include "kernels/kernels.hpp"
 #include "base/parallel.hpp"
+#include "kernels/kernels.hpp"
 
 namespace nb = nanobind;
 
@@ -30,8 +30,9 @@ static void poll_python_signals() {
 NB_MODULE(_core, m) {
     ramify::poll_interrupt = poll_python_signals;
     m.doc() = "The hot loops of ramify; plain arrays in, plain arrays out.";
-    m.def("instruction_set", [] { return ramify::kernels().name; },
-          "The vector instructions chosen for this processor: baseline, avx2 or avx512.");
+    m.def(
+        "instruction_set", [] { return ramify::kernels().name; },
+        "The vector instructions chosen for this processor: baseline, avx2 or avx512.");
     nb::class_<ramify::Progress>(m, "Progress", "Counts of finished and of all work, readable while the core runs.")
         .def(nb::init<>())
         .def_prop_ro("done", [](const ramify::Progress& p) { return p.done.load(); })

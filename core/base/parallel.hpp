@@ -58,8 +58,8 @@ inline int usable_threads(int n_threads, std::size_t n_tasks = max_threads) {
     return std::clamp(n_threads, 1, static_cast<int>(std::clamp<std::size_t>(n_tasks, 1, max_threads)));
 }
 
-/// Runs work(task, worker) for every task below n_tasks, worker being a number below usable_threads(n_threads, n_tasks).
-/// Tasks are handed out in order, one at a time; the first exception stops the rest and is rethrown here.
+/// Runs work(task, worker) for every task below n_tasks, worker being a number below usable_threads(n_threads,
+/// n_tasks). Tasks are handed out in order, one at a time; the first exception stops the rest and is rethrown here.
 /// Work with long tasks asks the watch, if there is one, whether to stop.
 template <class Work>
 void parallel_for(std::size_t n_tasks, int n_threads, Work&& work, Watch* watch = nullptr) {
@@ -114,7 +114,9 @@ void parallel_for(std::size_t n_tasks, int n_threads, Work&& work, Watch* watch 
     if (failure) std::rethrow_exception(failure);
 }
 
-inline std::size_t n_chunks(std::int64_t n, std::int64_t chunk) { return static_cast<std::size_t>((n + chunk - 1) / chunk); }
+inline std::size_t n_chunks(std::int64_t n, std::int64_t chunk) {
+    return static_cast<std::size_t>((n + chunk - 1) / chunk);
+}
 
 /// Runs work(first, last, worker) over n items, each time a chunk of them, the last of which is not part of it.
 template <class Work>

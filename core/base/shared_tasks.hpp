@@ -11,12 +11,13 @@
 
 namespace ramify {
 
-/// For every task below n_tasks, in this order: n = open(task, owner), step(task, k, owner, worker) for every k below n, by any
-/// workers at the same time, and close(task, owner) when all are done. The owner is the worker that opened the task; it opens no
-/// other one before that is closed, so what it prepared may lie in space of its own.
-/// Workers are numbered below usable_threads(n_threads, most_steps), most_steps being all the tasks' steps, or more.
+/// For every task below n_tasks, in this order: n = open(task, owner), step(task, k, owner, worker) for every k below
+/// n, by any workers at the same time, and close(task, owner) when all are done. The owner is the worker that opened
+/// the task; it opens no other one before that is closed, so what it prepared may lie in space of its own. Workers are
+/// numbered below usable_threads(n_threads, most_steps), most_steps being all the tasks' steps, or more.
 template <class Open, class Step, class Close>
-void share_tasks(std::size_t n_tasks, std::size_t most_steps, int n_threads, Open&& open, Step&& step, Close&& close, Watch& watch) {
+void share_tasks(std::size_t n_tasks, std::size_t most_steps, int n_threads, Open&& open, Step&& step, Close&& close,
+                 Watch& watch) {
     struct Opened {
         std::size_t task = 0;
         int next = 0, end = 0;  ///< steps not yet taken
@@ -76,10 +77,13 @@ void share_tasks(std::size_t n_tasks, std::size_t most_steps, int n_threads, Ope
         if (n_opening > 0) changed.wait_for(lock, std::chrono::milliseconds(1));
         return n_opening > 0;
     };
-    parallel_for(n_workers, n_workers, [&](std::size_t, int worker) {
-        while (!watch.should_stop() && open_next(worker)) {}
-        while (!watch.should_stop() && help(worker)) {}
-    }, &watch);
+    parallel_for(
+        n_workers, n_workers,
+        [&](std::size_t, int worker) {
+            while (!watch.should_stop() && open_next(worker)) {}
+            while (!watch.should_stop() && help(worker)) {}
+        },
+        &watch);
 }
 
 }  // namespace ramify

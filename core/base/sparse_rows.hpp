@@ -10,8 +10,8 @@
 #include <span>
 #include <vector>
 
-#include "kernels/kernels.hpp"
 #include "base/parallel.hpp"
+#include "kernels/kernels.hpp"
 
 namespace ramify {
 
@@ -53,7 +53,8 @@ struct FeatureSettings {
         }
         std::size_t n = 0;
         for (std::size_t k = 0; k < indices.size(); ++k)
-            if (values[k] != 0.0f) out[n++] = {static_cast<std::uint32_t>(indices[k]), static_cast<float>(values[k] * scale)};
+            if (values[k] != 0.0f)
+                out[n++] = {static_cast<std::uint32_t>(indices[k]), static_cast<float>(values[k] * scale)};
         if (bias != 0.0f) out[n++] = {static_cast<std::uint32_t>(n_features), bias};
         return n;
     }
@@ -72,7 +73,8 @@ struct PreparedRows {
     std::unique_ptr<Entry[]> entries;  ///< not a std::vector, which would write zeros first
     std::vector<float> squared_norm;
 
-    PreparedRows(const CsrView& X, const FeatureSettings& features, int n_threads) : begin(X.n_rows() + 1, 0), squared_norm(X.n_rows()) {
+    PreparedRows(const CsrView& X, const FeatureSettings& features, int n_threads)
+        : begin(X.n_rows() + 1, 0), squared_norm(X.n_rows()) {
         constexpr std::int64_t chunk = 1024;
         auto for_every_row = [&](auto&& work) {
             parallel_chunks(X.n_rows(), chunk, n_threads, [&](std::int64_t first, std::int64_t last, int) {

@@ -1,4 +1,5 @@
-/// Threads that work in step: a team with a barrier, for work that alternates between phases many thousand times a second.
+/// Threads that work in step: a team with a barrier, for work that alternates between phases many thousand times a
+/// second.
 #pragma once
 
 #include <atomic>
@@ -21,8 +22,9 @@ public:
 
     int size() const { return size_; }
 
-    /// Runs work(worker) on every member at once, worker 0 being the caller. If the system cannot start more threads, the
-    /// team is smaller: `size` says so inside. `work` must not throw; it calls `fail` and continues to the barriers.
+    /// Runs work(worker) on every member at once, worker 0 being the caller. If the system cannot start more threads,
+    /// the team is smaller: `size` says so inside. `work` must not throw; it calls `fail` and continues to the
+    /// barriers.
     template <class Work>
     void run(Work&& work) {
         std::atomic<bool> is_open{false};

@@ -11,17 +11,19 @@
 #include <span>
 #include <string>
 
-#include "bindings/arrays.hpp"
 #include "base/label_query.hpp"
+#include "bindings/arrays.hpp"
 
 namespace ramify {
 
 inline void check_label_count(std::int64_t n_labels) {
-    if (n_labels < 0 || n_labels > std::numeric_limits<std::int32_t>::max()) throw nb::value_error("n_labels is out of range");
+    if (n_labels < 0 || n_labels > std::numeric_limits<std::int32_t>::max())
+        throw nb::value_error("n_labels is out of range");
 }
 
 /// The labels of rows, for rows that X has.
-inline void check_label_rows(const Longs& x_indptr, const Longs& y_indptr, const Ints& y_indices, std::int64_t n_labels) {
+inline void check_label_rows(const Longs& x_indptr, const Longs& y_indptr, const Ints& y_indices,
+                             std::int64_t n_labels) {
     check_csr(view(y_indptr), view(y_indices), n_labels, "Y");
     if (x_indptr.size() != y_indptr.size()) throw nb::value_error("X and Y differ in their number of rows");
 }
@@ -35,33 +37,41 @@ inline bool rises_in_rows(std::span<const std::int64_t> indptr, std::span<const 
 }
 
 /// Labels, strictly increasing within each row.
-inline void check_rising_labels(const Longs& x_indptr, const Longs& y_indptr, const Ints& y_indices, std::int64_t n_labels) {
+inline void check_rising_labels(const Longs& x_indptr, const Longs& y_indptr, const Ints& y_indices,
+                                std::int64_t n_labels) {
     check_label_count(n_labels);
     check_label_rows(x_indptr, y_indptr, y_indices, n_labels);
-    if (!rises_in_rows(view(y_indptr), view(y_indices))) throw nb::value_error("Y: labels of a row must be strictly increasing");
-    if (x_indptr.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) throw nb::value_error("at most 2^31 - 2 rows");
+    if (!rises_in_rows(view(y_indptr), view(y_indices)))
+        throw nb::value_error("Y: labels of a row must be strictly increasing");
+    if (x_indptr.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
+        throw nb::value_error("at most 2^31 - 2 rows");
 }
 
 /// Labels whose probabilities are asked for.
 inline void check_named_labels(const Ints& labels, std::int64_t n_labels) {
     for (std::int32_t l : view(labels))
-        if (l < 0 || l >= n_labels) throw nb::value_error(("label " + std::to_string(l) + " is outside the model's labels").c_str());
+        if (l < 0 || l >= n_labels)
+            throw nb::value_error(("label " + std::to_string(l) + " is outside the model's labels").c_str());
 }
 
 /// The same, each row with labels of its own.
-inline void check_named_labels(const Longs& x_indptr, const Longs& label_indptr, const Ints& labels, std::int64_t n_labels) {
+inline void check_named_labels(const Longs& x_indptr, const Longs& label_indptr, const Ints& labels,
+                               std::int64_t n_labels) {
     check_csr(view(label_indptr), view(labels), n_labels, "labels");
-    if (label_indptr.size() != x_indptr.size()) throw nb::value_error("X and the named labels differ in their number of rows");
+    if (label_indptr.size() != x_indptr.size())
+        throw nb::value_error("X and the named labels differ in their number of rows");
 }
 
 /// At most top_k labels, all by default, that reach the threshold or each its own.
-inline LabelQuery checked_query(std::int64_t n_labels, std::optional<std::int64_t> top_k, float threshold, const std::optional<Floats>& label_threshold = {}) {
+inline LabelQuery checked_query(std::int64_t n_labels, std::optional<std::int64_t> top_k, float threshold,
+                                const std::optional<Floats>& label_threshold = {}) {
     LabelQuery query;
     query.top_k = top_k.value_or(n_labels);
     query.threshold = threshold;
     if (label_threshold) {
         query.label_threshold = view(*label_threshold);
-        if (query.label_threshold.size() != static_cast<std::size_t>(n_labels)) throw nb::value_error("label_threshold needs a value for each label");
+        if (query.label_threshold.size() != static_cast<std::size_t>(n_labels))
+            throw nb::value_error("label_threshold needs a value for each label");
     }
     return query;
 }
@@ -84,12 +94,14 @@ template <class T>
 std::span<const T> checked_positive(const Input<T>& values, std::size_t size, const char* name) {
     if (values.size() != size) throw nb::value_error((std::string(name) + " has a wrong length").c_str());
     for (T v : view(values))
-        if (!(v > 0) || !std::isfinite(v)) throw nb::value_error((std::string(name) + " must be finite and above 0").c_str());
+        if (!(v > 0) || !std::isfinite(v))
+            throw nb::value_error((std::string(name) + " must be finite and above 0").c_str());
     return view(values);
 }
 
 /// Optional weights: empty if not given.
-inline std::span<const float> checked_positive(const std::optional<Floats>& values, std::size_t size, const char* name) {
+inline std::span<const float> checked_positive(const std::optional<Floats>& values, std::size_t size,
+                                               const char* name) {
     return values ? checked_positive(*values, size, name) : std::span<const float>{};
 }
 

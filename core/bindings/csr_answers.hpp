@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/arrays.hpp"
 #include "base/parallel.hpp"
+#include "bindings/arrays.hpp"
 
 namespace ramify {
 
@@ -56,7 +56,8 @@ struct RankedAnswers {
 template <class Found>
 class CsrAnswers {
 public:
-    CsrAnswers(std::int64_t n_rows, std::int64_t chunk) : chunk_(chunk), indptr_(static_cast<std::size_t>(n_rows) + 1, 0), of_chunk_(n_chunks(n_rows, chunk)) {}
+    CsrAnswers(std::int64_t n_rows, std::int64_t chunk)
+        : chunk_(chunk), indptr_(static_cast<std::size_t>(n_rows) + 1, 0), of_chunk_(n_chunks(n_rows, chunk)) {}
 
     /// The answer to row i, which is put in order of labels; the rows of a chunk come in order.
     void add(std::int64_t i, std::vector<Found>& found) {
@@ -80,7 +81,8 @@ public:
     /// indptr, labels, probabilities, and more values.
     template <class... More>
     nb::tuple to_tuple(More&&... more) && {
-        return nb::make_tuple(to_numpy(std::move(indptr_)), to_numpy(std::move(all_.label)), to_numpy(std::move(all_.probability)), std::forward<More>(more)...);
+        return nb::make_tuple(to_numpy(std::move(indptr_)), to_numpy(std::move(all_.label)),
+                              to_numpy(std::move(all_.probability)), std::forward<More>(more)...);
     }
 
 private:

@@ -25,35 +25,42 @@ namespace ramify {
 /// Every call takes the lock after releasing the GIL: Python threads take turns, and a user's policy may call back.
 class BoundLearner {
 public:
-    explicit BoundLearner(const LearnerOptions& o) : learner_(o.settings, o.growth, o.policy), policy_(o.policy.policy) {}
+    explicit BoundLearner(const LearnerOptions& o)
+        : learner_(o.settings, o.growth, o.policy), policy_(o.policy.policy) {}
 
-    void adopt(const Ints& parent, const Ints& first_child, const Ints& n_children, const Ints& label, std::int64_t n_labels) {
+    void adopt(const Ints& parent, const Ints& first_child, const Ints& n_children, const Ints& label,
+               std::int64_t n_labels) {
         const TreeView tree = tree_view(parent, first_child, n_children, label, n_labels);
         const Locked locked(*this);
         refuse_while_asking();
-        if (learner_.n_examples() > 0) throw nb::value_error("a learner that has seen examples cannot take another tree");
+        if (learner_.n_examples() > 0)
+            throw nb::value_error("a learner that has seen examples cannot take another tree");
         learner_.tree().adopt(tree);
     }
 
     /// Learns the rows in order. `own` is called as own(label, labels, probabilities) -> (node, insert).
-    void learn(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices,
-               const std::optional<Floats>& sample_weight, const std::optional<Longs>& order, int n_threads, const nb::object& own, Progress* progress) {
-        learn_rows(x_indptr, x_indices, x_data, y_indptr, y_indices, sample_weight, order, n_threads, own, progress, [](auto, auto) {});
+    void learn(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr,
+               const Ints& y_indices, const std::optional<Floats>& sample_weight, const std::optional<Longs>& order,
+               int n_threads, const nb::object& own, Progress* progress) {
+        learn_rows(x_indptr, x_indices, x_data, y_indptr, y_indices, sample_weight, order, n_threads, own, progress,
+                   [](auto, auto) {});
     }
 
     /// Progressive validation: answers each row (labels, best first) by what was learned before it, then learns it.
-    RankedRows test_then_learn(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices,
-                              std::int64_t top_k, int n_threads, const nb::object& own) {
+    RankedRows test_then_learn(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data,
+                               const Longs& y_indptr, const Ints& y_indices, std::int64_t top_k, int n_threads,
+                               const nb::object& own) {
         SearchSettings settings;
         settings.top_k = std::max<std::int64_t>(top_k, 0);
         RankedAnswers answers;
-        learn_rows(x_indptr, x_indices, x_data, y_indptr, y_indices, {}, {}, n_threads, own, nullptr, [&](auto indices, auto values) {
-            OnlineSearchScratch& s = row_scratch_;
-            s.x.clear();
-            learner_.prepare(indices, values, s.x);
-            up_to_date(n_threads).search(s.x, settings, s);
-            answers.add(s.best.found);
-        });
+        learn_rows(x_indptr, x_indices, x_data, y_indptr, y_indices, {}, {}, n_threads, own, nullptr,
+                   [&](auto indices, auto values) {
+                       OnlineSearchScratch& s = row_scratch_;
+                       s.x.clear();
+                       learner_.prepare(indices, values, s.x);
+                       up_to_date(n_threads).search(s.x, settings, s);
+                       answers.add(s.best.found);
+                   });
         return std::move(answers).to_tuple();
     }
 
@@ -63,8 +70,9 @@ public:
         learner_.apply_all(n_threads);
     }
 
-    CountedAnswers search(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::int64_t> top_k, float threshold,
-                     const std::optional<Floats>& label_threshold, int n_threads) {
+    CountedAnswers search(const Longs& indptr, const Ints& indices, const Floats& data,
+                          std::optional<std::int64_t> top_k, float threshold,
+                          const std::optional<Floats>& label_threshold, int n_threads) {
         const CsrView X = checked_csr(indptr, indices, data, OnlineLearner::bias_feature / 2, "X");
         SearchSettings settings;
         if (top_k) settings.top_k = *top_k;
@@ -76,13 +84,15 @@ public:
             const Locked locked(*this);
             std::vector<float> node_threshold;
             if (label_threshold) {
-                node_threshold = up_to_date(n_threads).node_thresholds(view(*label_threshold));  // waiting rows may add nodes
+                node_threshold =
+                    up_to_date(n_threads).node_thresholds(view(*label_threshold));  // waiting rows may add nodes
                 settings.node_threshold = node_threshold;
             }
-            n_products = for_rows(X, n_threads, [&](const OnlineSearch& search, std::int64_t i, OnlineSearchScratch& s) {
-                search.search(s.x, settings, s);
-                answers.add(i, s.best.found);
-            });
+            n_products =
+                for_rows(X, n_threads, [&](const OnlineSearch& search, std::int64_t i, OnlineSearchScratch& s) {
+                    search.search(s.x, settings, s);
+                    answers.add(i, s.best.found);
+                });
             answers.join();
         }
         return std::move(answers).to_tuple(n_products);
@@ -106,21 +116,24 @@ public:
         return std::move(answer).to_tuple();
     }
 
-    auto named(const Longs& indptr, const Ints& indices, const Floats& data, const Longs& label_indptr, const Ints& labels, int n_threads) {
+    auto named(const Longs& indptr, const Ints& indices, const Floats& data, const Longs& label_indptr,
+               const Ints& labels, int n_threads) {
         const CsrView X = checked_csr(indptr, indices, data, OnlineLearner::bias_feature / 2, "X");
         check_named_labels(indptr, label_indptr, labels, std::numeric_limits<std::int32_t>::max());
         std::vector<float> probability(labels.size());
         {
             const Locked locked(*this);
             for_rows(X, n_threads, [&](const OnlineSearch& search, std::int64_t i, OnlineSearchScratch& s) {
-                const auto a = static_cast<std::size_t>(label_indptr.data()[i]), b = static_cast<std::size_t>(label_indptr.data()[i + 1]);
+                const auto a = static_cast<std::size_t>(label_indptr.data()[i]),
+                           b = static_cast<std::size_t>(label_indptr.data()[i + 1]);
                 search.named(s.x, view(labels).subspan(a, b - a), s, probability.data() + a);
             });
         }
         return to_numpy(std::move(probability));
     }
 
-    /// For each node on the label's path: its number in tree(), its conditional probability, features and what each added to the score.
+    /// For each node on the label's path: its number in tree(), its conditional probability, features and what each
+    /// added to the score.
     PathSteps explain(const Ints& indices, const Floats& values, std::int32_t label) {
         check_row(indices, values);
         nb::list answer;
@@ -133,9 +146,11 @@ public:
         if (leaf < 0) throw nb::value_error("this label has no leaf in the tree");
         const CanonicalTree canonical(tree);
         std::vector<std::int32_t> number(tree.n_nodes());
-        for (std::size_t i = 0; i < canonical.node.size(); ++i) number[canonical.node[i]] = static_cast<std::int32_t>(i);
+        for (std::size_t i = 0; i < canonical.node.size(); ++i)
+            number[canonical.node[i]] = static_cast<std::int32_t>(i);
         for (PathStep& step : up_to_date(1).explain(leaf, s.x, s))
-            answer.append(nb::make_tuple(number[step.node], step.probability, to_numpy(std::move(step.feature)), to_numpy(std::move(step.contribution))));
+            answer.append(nb::make_tuple(number[step.node], step.probability, to_numpy(std::move(step.feature)),
+                                         to_numpy(std::move(step.contribution))));
         return answer;
     }
 
@@ -153,7 +168,8 @@ public:
             const Locked locked(*this);
             refuse_while_asking();
             learner_.apply_all(n_threads);
-            if (!learner_.tree().has_labels()) throw nb::value_error("no label has been seen yet: there is nothing to freeze");
+            if (!learner_.tree().has_labels())
+                throw nb::value_error("no label has been seen yet: there is nothing to freeze");
             canonical.emplace(learner_.tree());
             storage = freeze_tree(learner_, *canonical, n_features, prune);
         }
@@ -187,7 +203,8 @@ public:
         if (counts.size() != 4) throw nb::value_error("the model's array counts has a wrong size");
         const Locked locked(*this);
         refuse_while_asking();
-        if (learner_.n_examples() > 0 || learner_.tree().has_labels()) throw nb::value_error("only a new learner can restore a model");
+        if (learner_.n_examples() > 0 || learner_.tree().has_labels())
+            throw nb::value_error("only a new learner can restore a model");
         OnlineTree tree = learner_.bare_tree();
         from_arrays(in, std::min<std::int64_t>(n_labels, std::numeric_limits<std::int32_t>::max()), tree);
         learner_.tree() = std::move(tree);
@@ -197,7 +214,8 @@ public:
         learner_.n_unchecked_entries = counts[3];
     }
 
-    // --- for a user's policy and for tests; nodes are numbered in order of their making -----------------------------------
+    // --- for a user's policy and for tests; nodes are numbered in order of their making
+    // -----------------------------------
 
     std::vector<std::int32_t> children(int node) {
         const LockedWithGil locked(*this);
@@ -279,7 +297,9 @@ private:
 
     /// While it is being asked, a user's policy may read everything, and change nothing.
     void refuse_while_asking() const {
-        if (is_asking_) throw nb::value_error("a policy may only read the model while it is being asked, not train, save or freeze it");
+        if (is_asking_)
+            throw nb::value_error(
+                "a policy may only read the model while it is being asked, not train, save or freeze it");
     }
 
     /// A search over the tree with all examples applied.
@@ -295,37 +315,46 @@ private:
 
     /// The loop of `learn`; before_each(indices, values) sees every row before it is learned.
     template <class BeforeEach>
-    void learn_rows(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices,
-                    const std::optional<Floats>& sample_weight, const std::optional<Longs>& order, int n_threads, const nb::object& own, Progress* progress,
+    void learn_rows(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr,
+                    const Ints& y_indices, const std::optional<Floats>& sample_weight,
+                    const std::optional<Longs>& order, int n_threads, const nb::object& own, Progress* progress,
                     BeforeEach&& before_each) {
-        const LearningRows rows(x_indptr, x_indices, x_data, y_indptr, y_indices, sample_weight, order, OnlineLearner::bias_feature / 2);
+        const LearningRows rows(x_indptr, x_indices, x_data, y_indptr, y_indices, sample_weight, order,
+                                OnlineLearner::bias_feature / 2);
         const Locked locked(*this);
         refuse_while_asking();
         if (policy_ == Policy::none)
             for (std::int32_t j : rows.labels)
-                if (learner_.tree().leaf(j) < 0) throw nb::value_error(("label " + std::to_string(j) + " has no leaf in the given tree").c_str());
+                if (learner_.tree().leaf(j) < 0)
+                    throw nb::value_error(("label " + std::to_string(j) + " has no leaf in the given tree").c_str());
         rows.for_each(progress, [&](const RowView& row, std::span<const std::int32_t> labels, float weight) {
             before_each(row.indices, row.values);
             OwnPolicy own_policy;
-            if (policy_ == Policy::callable) own_policy = [&](std::int32_t label) { return ask(own, label, row.indices, row.values); };
+            if (policy_ == Policy::callable)
+                own_policy = [&](std::int32_t label) { return ask(own, label, row.indices, row.values); };
             learner_.learn(row.indices, row.values, labels, weight, n_threads, own_policy);
         });
     }
 
-    Extension ask(const nb::object& own, std::int32_t label, std::span<const std::int32_t> indices, std::span<const float> values) {
+    Extension ask(const nb::object& own, std::int32_t label, std::span<const std::int32_t> indices,
+                  std::span<const float> values) {
         const nb::gil_scoped_acquire gil;
         struct Asking {
             bool& flag;
             explicit Asking(bool& is_asking) : flag(is_asking) { flag = true; }
             ~Asking() { flag = false; }
         } const asking(is_asking_);
-        const auto answer = nb::cast<std::pair<int, bool>>(own(label, to_numpy(std::vector<std::int32_t>(indices.begin(), indices.end())),
-                                                                 to_numpy(std::vector<float>(values.begin(), values.end()))));
+        const auto answer = nb::cast<std::pair<int, bool>>(
+            own(label, to_numpy(std::vector<std::int32_t>(indices.begin(), indices.end())),
+                to_numpy(std::vector<float>(values.begin(), values.end()))));
         const int node = answer.first;
         if (node < 0 || node >= learner_.tree().n_nodes())
-            throw nb::value_error(("the policy chose node " + std::to_string(node) + ", which the tree does not have").c_str());
+            throw nb::value_error(
+                ("the policy chose node " + std::to_string(node) + ", which the tree does not have").c_str());
         if (learner_.tree().is_leaf(node) && !answer.second)
-            throw nb::value_error(("the policy chose leaf " + std::to_string(node) + " without inserting a node: a leaf cannot have children").c_str());
+            throw nb::value_error(("the policy chose leaf " + std::to_string(node) +
+                                   " without inserting a node: a leaf cannot have children")
+                                      .c_str());
         return {node, answer.second};
     }
 

@@ -31,14 +31,17 @@ struct ClassRows {
         const auto n = static_cast<std::size_t>(X.n_rows());
         if (label.size() != n) throw nb::value_error("X and the classes differ in their number of rows");
         for (std::int32_t l : label)
-            if (l < 0 || l >= n_labels) throw nb::value_error(("class " + std::to_string(l) + " is outside 0.." + std::to_string(n_labels - 1)).c_str());
+            if (l < 0 || l >= n_labels)
+                throw nb::value_error(
+                    ("class " + std::to_string(l) + " is outside 0.." + std::to_string(n_labels - 1)).c_str());
         weight = checked_positive(sample_weight, n, "sample_weight");
         if (given_order) {
             order = view(*given_order);
             for (std::int64_t i : order)
                 if (i < 0 || i >= X.n_rows()) throw nb::value_error("order contains a row that X does not have");
         }
-        if (!rises_in_rows(X.indptr, X.indices)) throw nb::value_error("X: features of a row must be strictly increasing");
+        if (!rises_in_rows(X.indptr, X.indices))
+            throw nb::value_error("X: features of a row must be strictly increasing");
     }
 
     /// Calls work(prepared row, class, weight) in order.
@@ -79,7 +82,8 @@ inline RegressorRow one_row(const Ints& indices, const Floats& values, const Reg
     if (indices.size() != values.size()) throw nb::value_error("indices and values differ in length");
     std::int64_t last = -1;
     for (std::int32_t j : view(indices)) {
-        if (j <= last || j >= max_regressor_features) throw nb::value_error("feature numbers must be strictly increasing and not negative");
+        if (j <= last || j >= max_regressor_features)
+            throw nb::value_error("feature numbers must be strictly increasing and not negative");
         last = j;
     }
     RegressorRow row;

@@ -10,8 +10,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "bindings/arrays.hpp"
 #include "base/flat_arrays.hpp"
+#include "bindings/arrays.hpp"
 
 namespace ramify {
 

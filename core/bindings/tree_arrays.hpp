@@ -12,8 +12,9 @@
 
 namespace ramify {
 
-inline TreeView tree_view(const Input<std::int32_t>& parent, const Input<std::int32_t>& first_child, const Input<std::int32_t>& n_children,
-                          const Input<std::int32_t>& label, std::int64_t n_labels) {
+inline TreeView tree_view(const Input<std::int32_t>& parent, const Input<std::int32_t>& first_child,
+                          const Input<std::int32_t>& n_children, const Input<std::int32_t>& label,
+                          std::int64_t n_labels) {
     TreeView tree{view(parent), view(first_child), view(n_children), view(label)};
     tree.validate(n_labels);
     return tree;

@@ -1,4 +1,5 @@
-/// Shared by the bindings of FastXML and of the spectral method: a forest over saved arrays, and a row's path through a tree.
+/// Shared by the bindings of FastXML and of the spectral method: a forest over saved arrays, and a row's path through a
+/// tree.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -9,12 +10,13 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/checks.hpp"
-#include "forest/instance_forest.hpp"
 #include "bindings/saved_arrays.hpp"
+#include "forest/instance_forest.hpp"
 
 namespace ramify {
 
-inline InstanceForest attached_forest(const SavedArrays& saved, std::int64_t n_labels, const FeatureSettings& features) {
+inline InstanceForest attached_forest(const SavedArrays& saved, std::int64_t n_labels,
+                                      const FeatureSettings& features) {
     check_label_count(n_labels);
     InstanceForest forest;
     saved.take_all(forest);

@@ -101,8 +101,10 @@ inline vfloat hinge_step(vfloat y, vfloat score, vfloat dual, vfloat half_invers
     return new_dual - dual;
 }
 
-/// Logistic loss: the new margin is the root of z = base + c * sigmoid(-z), found by Newton from a side where it is monotone.
-inline vfloat logistic_step(vfloat y, vfloat score, vfloat dual, vfloat C, float squared_norm, float eta, vfloat& new_dual) {
+/// Logistic loss: the new margin is the root of z = base + c * sigmoid(-z), found by Newton from a side where it is
+/// monotone.
+inline vfloat logistic_step(vfloat y, vfloat score, vfloat dual, vfloat C, float squared_norm, float eta,
+                            vfloat& new_dual) {
     const vfloat c = C * squared_norm;
     vfloat z = y * score;
     const vfloat base = subtract_product(z, c, dual);
@@ -236,8 +238,10 @@ double dot_list(const std::int32_t* feature, const float* weight, std::int64_t n
     double sum[parts] = {};
     std::int64_t k = 0;
     for (; k + parts <= n; k += parts)
-        for (int p = 0; p < parts; ++p) sum[p] = add_product(sum[p], static_cast<double>(x[feature[k + p]]), static_cast<double>(weight[k + p]));
-    for (int p = 0; k < n; ++k, ++p) sum[p] = add_product(sum[p], static_cast<double>(x[feature[k]]), static_cast<double>(weight[k]));
+        for (int p = 0; p < parts; ++p)
+            sum[p] = add_product(sum[p], static_cast<double>(x[feature[k + p]]), static_cast<double>(weight[k + p]));
+    for (int p = 0; k < n; ++k, ++p)
+        sum[p] = add_product(sum[p], static_cast<double>(x[feature[k]]), static_cast<double>(weight[k]));
     return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
 }
 
@@ -314,7 +318,8 @@ void add_rows(const RowMatch* match, int n_matches, const std::uint8_t* rows, fl
                 __builtin_memcpy(target, &s, sizeof s);
             }
         }
-        for (; at < end; at += 2) sums[at[0]] = add_product(sums[at[0]], value, static_cast<float>(static_cast<std::int8_t>(at[1])));
+        for (; at < end; at += 2)
+            sums[at[0]] = add_product(sums[at[0]], value, static_cast<float>(static_cast<std::int8_t>(at[1])));
     }
 }
 
@@ -323,7 +328,9 @@ constexpr int link_block = 64;  // columns whose places on the link map are foun
 void to_logits(float* sums, const float* scale, int n, LinkMap map) {
     // Huge features must not become infinite logits, which a softmax cannot compare; infinities of both signs
     // add up to NaN: no evidence either way, so logit 0.
-    auto finite = [](float logit) { return logit == logit ? (logit > 1e30f ? 1e30f : (logit < -1e30f ? -1e30f : logit)) : 0.0f; };
+    auto finite = [](float logit) {
+        return logit == logit ? (logit > 1e30f ? 1e30f : (logit < -1e30f ? -1e30f : logit)) : 0.0f;
+    };
     if (map.n_knots == 0) {
         for (int c = 0; c < n; ++c) sums[c] = finite(sums[c] * scale[c]);
         return;
@@ -339,7 +346,8 @@ void to_logits(float* sums, const float* scale, int n, LinkMap map) {
             low[c] = map.logits[knot[c]];
             high[c] = map.logits[knot[c] + 1];
         }
-        for (int c = 0; c < m; ++c) sums[first + c] = finite(add_product(low[c], at[c] - static_cast<float>(knot[c]), high[c] - low[c]));
+        for (int c = 0; c < m; ++c)
+            sums[first + c] = finite(add_product(low[c], at[c] - static_cast<float>(knot[c]), high[c] - low[c]));
     }
 }
 
@@ -355,13 +363,21 @@ void to_probabilities(float* logits, int n) {
     }
 }
 
-#include "kernels/online.inl"
 #include "kernels/embedding.inl"
+#include "kernels/online.inl"
 #include "kernels/regressor.inl"
 
 }  // namespace
 
-const Kernels RAMIFY_KERNELS{RAMIFY_KERNELS_NAME, RAMIFY_LANES, solve_tile, match_bitmap, add_rows, dot_list, dot_bitmap, to_logits, to_probabilities,
+const Kernels RAMIFY_KERNELS{RAMIFY_KERNELS_NAME,
+                             RAMIFY_LANES,
+                             solve_tile,
+                             match_bitmap,
+                             add_rows,
+                             dot_list,
+                             dot_bitmap,
+                             to_logits,
+                             to_probabilities,
                              {online_score, online_gradient, online_adagrad, online_descend},
                              {embedding_sum, embedding_dots, embedding_add, embedding_sum_bytes, embedding_dots_bytes},
                              {regressor_dot, regressor_adagrad_factors, regressor_descend}};

@@ -16,15 +16,24 @@ static inline vfloat maximum(vfloat a, vfloat b) { return a > b ? a : b; }
 static inline vfloat minimum(vfloat a, vfloat b) { return a < b ? a : b; }
 static inline vfloat absolute(vfloat a) { return (vfloat)((vint)a & (vint{} + 0x7fffffff)); }
 
-// Sums with a product, rounded once where the instruction set has such an operation and twice elsewhere. They are always
-// spelled out: the core is compiled with -ffp-contract=off, so that no compiler chooses for itself where to round.
+// Sums with a product, rounded once where the instruction set has such an operation and twice elsewhere. They are
+// always spelled out: the core is compiled with -ffp-contract=off, so that no compiler chooses for itself where to
+// round.
 using narrow = float __attribute__((vector_size(16)));  ///< half a vector: rows of up to four columns
 
 #if defined(__FMA__)
-static inline vfloat add_product(vfloat sum, vfloat a, vfloat b) { return (vfloat)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)sum); }
-static inline vfloat subtract_product(vfloat sum, vfloat a, vfloat b) { return (vfloat)_mm256_fnmadd_ps((__m256)a, (__m256)b, (__m256)sum); }
-static inline narrow add_product(narrow sum, narrow a, narrow b) { return (narrow)_mm_fmadd_ps((__m128)a, (__m128)b, (__m128)sum); }
-static inline narrow subtract_product(narrow sum, narrow a, narrow b) { return (narrow)_mm_fnmadd_ps((__m128)a, (__m128)b, (__m128)sum); }
+static inline vfloat add_product(vfloat sum, vfloat a, vfloat b) {
+    return (vfloat)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)sum);
+}
+static inline vfloat subtract_product(vfloat sum, vfloat a, vfloat b) {
+    return (vfloat)_mm256_fnmadd_ps((__m256)a, (__m256)b, (__m256)sum);
+}
+static inline narrow add_product(narrow sum, narrow a, narrow b) {
+    return (narrow)_mm_fmadd_ps((__m128)a, (__m128)b, (__m128)sum);
+}
+static inline narrow subtract_product(narrow sum, narrow a, narrow b) {
+    return (narrow)_mm_fnmadd_ps((__m128)a, (__m128)b, (__m128)sum);
+}
 static inline float add_product(float sum, float a, float b) { return __builtin_fmaf(a, b, sum); }
 static inline double add_product(double sum, double a, double b) { return __builtin_fma(a, b, sum); }
 #else

@@ -24,15 +24,18 @@ using namespace ramify;
 
 namespace {
 
-RegressorSettings regressor_settings(bool is_logistic, bool is_adaptive, float learning_rate, float eps, bool normalize, float bias) {
-    if (!(learning_rate > 0) || !std::isfinite(learning_rate)) throw nb::value_error("learning_rate must be finite and above 0");
+RegressorSettings regressor_settings(bool is_logistic, bool is_adaptive, float learning_rate, float eps, bool normalize,
+                                     float bias) {
+    if (!(learning_rate > 0) || !std::isfinite(learning_rate))
+        throw nb::value_error("learning_rate must be finite and above 0");
     if (!(eps > 0) || !std::isfinite(eps)) throw nb::value_error("eps must be finite and above 0");
     if (!(bias >= 0) || !(bias <= 1e6f)) throw nb::value_error("bias must be between 0 and a million");
     return {is_logistic, is_adaptive, learning_rate, eps, normalize, bias};
 }
 
 /// What a leaf's classes answer, best first.
-void choose(const ClassCounts& classes, const LabelQuery& query, std::int64_t n_labels, std::vector<LabelProbability>& found) {
+void choose(const ClassCounts& classes, const LabelQuery& query, std::int64_t n_labels,
+            std::vector<LabelProbability>& found) {
     found.clear();
     auto share = [&](double count) { return static_cast<float>(count / classes.total); };
     if (query.top_k == 1 && classes.total > 0 && query.label_threshold.empty()) {  // what `predict` asks
@@ -47,24 +50,31 @@ void choose(const ClassCounts& classes, const LabelQuery& query, std::int64_t n_
 /// Every call releases the GIL and then takes the lock: threads may query at the same time, one at a time may learn.
 class BoundLomTree {
 public:
-    BoundLomTree(const RegressorSettings& regressor, std::int64_t max_nodes, double nodes_per_class, double swap_resistance, double forgetting)
+    BoundLomTree(const RegressorSettings& regressor, std::int64_t max_nodes, double nodes_per_class,
+                 double swap_resistance, double forgetting)
         : tree_(LomSettings{regressor, max_nodes, nodes_per_class, swap_resistance, forgetting}) {
         if (max_nodes < -1) throw nb::value_error("max_nodes must not be negative");
-        if (!(nodes_per_class > 0) || !(nodes_per_class <= 1e9)) throw nb::value_error("nodes_per_class must be above 0");
-        if (!(swap_resistance >= 0) || !std::isfinite(swap_resistance)) throw nb::value_error("swap_resistance must be finite and not negative");
+        if (!(nodes_per_class > 0) || !(nodes_per_class <= 1e9))
+            throw nb::value_error("nodes_per_class must be above 0");
+        if (!(swap_resistance >= 0) || !std::isfinite(swap_resistance))
+            throw nb::value_error("swap_resistance must be finite and not negative");
         if (!(forgetting >= 0 && forgetting < 1)) throw nb::value_error("forgetting must be at least 0 and below 1");
     }
 
-    void learn(const Longs& indptr, const Ints& indices, const Floats& data, const Ints& labels, const std::optional<Floats>& sample_weight,
-               const std::optional<Longs>& order, Progress* progress) {
-        const ClassRows rows(indptr, indices, data, labels, std::numeric_limits<std::int32_t>::max(), sample_weight, order);
+    void learn(const Longs& indptr, const Ints& indices, const Floats& data, const Ints& labels,
+               const std::optional<Floats>& sample_weight, const std::optional<Longs>& order, Progress* progress) {
+        const ClassRows rows(indptr, indices, data, labels, std::numeric_limits<std::int32_t>::max(), sample_weight,
+                             order);
         nb::gil_scoped_release release;
         const std::unique_lock lock(mutex_);
-        rows.for_each(settings(), progress, [&](const RegressorRow& row, std::int32_t label, float weight) { tree_.learn(row, label, weight); });
+        rows.for_each(settings(), progress, [&](const RegressorRow& row, std::int32_t label, float weight) {
+            tree_.learn(row, label, weight);
+        });
     }
 
     /// Progressive validation: answers each row (classes, best first) by what was learned before it, then learns it.
-    RankedRows test_then_learn(const Longs& indptr, const Ints& indices, const Floats& data, const Ints& labels, std::int64_t top_k) {
+    RankedRows test_then_learn(const Longs& indptr, const Ints& indices, const Floats& data, const Ints& labels,
+                               std::int64_t top_k) {
         const ClassRows rows(indptr, indices, data, labels, std::numeric_limits<std::int32_t>::max(), {}, {});
         RankedAnswers answers;
         {
@@ -82,8 +92,9 @@ public:
         return std::move(answers).to_tuple();
     }
 
-    CsrArrays predict(const Longs& indptr, const Ints& indices, const Floats& data, std::int64_t n_labels, std::optional<std::int64_t> top_k, float threshold,
-                      const std::optional<Floats>& label_threshold, int n_threads) const {
+    CsrArrays predict(const Longs& indptr, const Ints& indices, const Floats& data, std::int64_t n_labels,
+                      std::optional<std::int64_t> top_k, float threshold, const std::optional<Floats>& label_threshold,
+                      int n_threads) const {
         const CsrView X = checked_csr(indptr, indices, data, max_regressor_features, "X");
         check_label_count(n_labels);
         LabelQuery query = checked_query(n_labels, top_k, threshold, label_threshold);
@@ -104,7 +115,8 @@ public:
     }
 
     /// One row, answered best first, with as little ado as possible.
-    RowAnswer predict_row(const Ints& indices, const Floats& values, std::int64_t n_labels, std::int64_t top_k, float threshold) const {
+    RowAnswer predict_row(const Ints& indices, const Floats& values, std::int64_t n_labels, std::int64_t top_k,
+                          float threshold) const {
         const RegressorRow row = one_row(indices, values, settings());
         check_label_count(n_labels);
         LabelQuery query = checked_query(n_labels, top_k, threshold);
@@ -131,7 +143,8 @@ public:
                 const ClassCounts& classes = tree_.answer(tree_.leaf(row));
                 for (std::size_t k = 0; k < n_named; ++k)
                     if (const ClassCount* c = classes.find(labels.data()[k]))
-                        probability[static_cast<std::size_t>(i) * n_named + k] = static_cast<float>(c->reached / classes.total);
+                        probability[static_cast<std::size_t>(i) * n_named + k] =
+                            static_cast<float>(c->reached / classes.total);
             });
         }
         return to_numpy(std::move(probability), {n, n_named});
@@ -144,13 +157,17 @@ public:
         {
             nb::gil_scoped_release release;
             const std::shared_lock lock(mutex_);
-            for_every_row(X, settings(), n_threads, [&](std::int64_t i, const RegressorRow& row) { leaf[i] = tree_.leaf(row); });
+            for_every_row(X, settings(), n_threads,
+                          [&](std::int64_t i, const RegressorRow& row) { leaf[i] = tree_.leaf(row); });
         }
         return to_numpy(std::move(leaf));
     }
 
-    /// A row's way: for each node its examples, the class's share of what it answers, the score, and what each feature added; -1 is the bias.
-    List<Tuple<std::int32_t, double, float, float, Array<std::int32_t>, Array<float>>> route(const Ints& indices, const Floats& values, std::int32_t label) const {
+    /// A row's way: for each node its examples, the class's share of what it answers, the score, and what each feature
+    /// added; -1 is the bias.
+    List<Tuple<std::int32_t, double, float, float, Array<std::int32_t>, Array<float>>> route(const Ints& indices,
+                                                                                             const Floats& values,
+                                                                                             std::int32_t label) const {
         const RegressorRow row = one_row(indices, values, settings());
         nb::list steps;
         const auto lock = locked_with_gil<std::shared_lock<std::shared_mutex>>();
@@ -170,7 +187,8 @@ public:
                     }
             }
             const float share = count ? static_cast<float>(count->reached / classes.total) : 0.0f;
-            steps.append(nb::make_tuple(v, node.classes.total, share, score, to_numpy(std::move(feature)), to_numpy(std::move(added))));
+            steps.append(nb::make_tuple(v, node.classes.total, share, score, to_numpy(std::move(feature)),
+                                        to_numpy(std::move(added))));
             if (node.is_leaf()) return steps;
             v = LomTree::child(node, score);
         }
@@ -226,29 +244,45 @@ private:
 }  // namespace
 
 void bind_lomtree(nb::module_& m) {
-    nb::class_<RegressorSettings>(m, "RegressorSettings", "How a node's linear regressor sees rows and learns from them.")
-        .def("__init__", [](RegressorSettings* self, bool is_logistic, bool is_adaptive, float learning_rate, float eps, bool normalize, float bias) {
-            new (self) RegressorSettings(regressor_settings(is_logistic, is_adaptive, learning_rate, eps, normalize, bias));
-        }, nb::kw_only(), "is_logistic"_a, "is_adaptive"_a, "learning_rate"_a, "eps"_a, "normalize"_a, "bias"_a);
+    nb::class_<RegressorSettings>(m, "RegressorSettings",
+                                  "How a node's linear regressor sees rows and learns from them.")
+        .def(
+            "__init__",
+            [](RegressorSettings* self, bool is_logistic, bool is_adaptive, float learning_rate, float eps,
+               bool normalize, float bias) {
+                new (self) RegressorSettings(
+                    regressor_settings(is_logistic, is_adaptive, learning_rate, eps, normalize, bias));
+            },
+            nb::kw_only(), "is_logistic"_a, "is_adaptive"_a, "learning_rate"_a, "eps"_a, "normalize"_a, "bias"_a);
     nb::class_<BoundLomTree>(m, "LomTree", "A LOMtree that learns row by row.")
-        .def(nb::init<const RegressorSettings&, std::int64_t, double, double, double>(), nb::kw_only(), "regressor"_a, "max_nodes"_a, "nodes_per_class"_a, "swap_resistance"_a,
-             "forgetting"_a)
-        .def("learn", &BoundLomTree::learn, "indptr"_a, "indices"_a, "data"_a, "labels"_a, "sample_weight"_a.none() = nb::none(), "order"_a.none() = nb::none(),
-             "progress"_a.none() = nb::none(), "Learn rows of one class each, in order.")
-        .def("test_then_learn", &BoundLomTree::test_then_learn, "indptr"_a, "indices"_a, "data"_a, "labels"_a, "top_k"_a,
-             "Answer each row just before it is learned: where each answer begins, and classes, best first.")
-        .def("predict", &BoundLomTree::predict, "indptr"_a, "indices"_a, "data"_a, "n_labels"_a, "top_k"_a.none(), "threshold"_a, "label_threshold"_a.none(),
-             "n_threads"_a, "CSR parts of the answer, rows sorted by label.")
+        .def(nb::init<const RegressorSettings&, std::int64_t, double, double, double>(), nb::kw_only(), "regressor"_a,
+             "max_nodes"_a, "nodes_per_class"_a, "swap_resistance"_a, "forgetting"_a)
+        .def("learn", &BoundLomTree::learn, "indptr"_a, "indices"_a, "data"_a, "labels"_a,
+             "sample_weight"_a.none() = nb::none(), "order"_a.none() = nb::none(), "progress"_a.none() = nb::none(),
+             "Learn rows of one class each, in order.")
+        .def("test_then_learn", &BoundLomTree::test_then_learn, "indptr"_a, "indices"_a, "data"_a, "labels"_a,
+             "top_k"_a, "Answer each row just before it is learned: where each answer begins, and classes, best first.")
+        .def("predict", &BoundLomTree::predict, "indptr"_a, "indices"_a, "data"_a, "n_labels"_a, "top_k"_a.none(),
+             "threshold"_a, "label_threshold"_a.none(), "n_threads"_a, "CSR parts of the answer, rows sorted by label.")
         .def("predict_row", &BoundLomTree::predict_row, "indices"_a, "values"_a, "n_labels"_a, "top_k"_a, "threshold"_a,
              "One row: labels and their probabilities, best first.")
-        .def("named", &BoundLomTree::named, "indptr"_a, "indices"_a, "data"_a, "labels"_a, "n_threads"_a, "Probabilities of these labels for each row.")
-        .def("leaves", &BoundLomTree::leaves, "indptr"_a, "indices"_a, "data"_a, "n_threads"_a, "The leaf that each row reaches.")
+        .def("named", &BoundLomTree::named, "indptr"_a, "indices"_a, "data"_a, "labels"_a, "n_threads"_a,
+             "Probabilities of these labels for each row.")
+        .def("leaves", &BoundLomTree::leaves, "indptr"_a, "indices"_a, "data"_a, "n_threads"_a,
+             "The leaf that each row reaches.")
         .def("route", &BoundLomTree::route, "indices"_a, "values"_a, "label"_a,
-             "For each node on the row's way: node, examples, the class's share, score, features (-1: the bias) and what each added.")
+             "For each node on the row's way: node, examples, the class's share, score, features (-1: the bias) and "
+             "what each added.")
         .def("state", &BoundLomTree::state, "Everything learned, as arrays.")
         .def("restore", &BoundLomTree::restore, "arrays"_a, "n_labels"_a, "Restore what `state` returned.")
-        .def_prop_ro("n_examples", [](const BoundLomTree& t) { return t.asked([](const LomTree& tree) { return tree.totals().n_examples; }); })
-        .def_prop_ro("n_swaps", [](const BoundLomTree& t) { return t.asked([](const LomTree& tree) { return tree.totals().n_swaps; }); })
-        .def_prop_ro("n_inner", [](const BoundLomTree& t) { return t.asked([](const LomTree& tree) { return tree.n_inner(); }); })
-        .def_prop_ro("memory", [](const BoundLomTree& t) { return t.asked([](const LomTree& tree) { return tree.bytes(); }); });
+        .def_prop_ro(
+            "n_examples",
+            [](const BoundLomTree& t) { return t.asked([](const LomTree& tree) { return tree.totals().n_examples; }); })
+        .def_prop_ro(
+            "n_swaps",
+            [](const BoundLomTree& t) { return t.asked([](const LomTree& tree) { return tree.totals().n_swaps; }); })
+        .def_prop_ro("n_inner",
+                     [](const BoundLomTree& t) { return t.asked([](const LomTree& tree) { return tree.n_inner(); }); })
+        .def_prop_ro("memory",
+                     [](const BoundLomTree& t) { return t.asked([](const LomTree& tree) { return tree.bytes(); }); });
 }

@@ -18,8 +18,8 @@ struct ClassCount {
 
 class ClassCounts {
 public:
-    double total = 0;           ///< of all `reached`
-    std::int32_t best = -1;     ///< the most frequent class; of equals the one with the smaller number
+    double total = 0;        ///< of all `reached`
+    std::int32_t best = -1;  ///< the most frequent class; of equals the one with the smaller number
     double best_count = 0;
 
     std::size_t size() const { return counts_.size(); }

@@ -1,7 +1,8 @@
 /// A linear regressor that learns online, for any number of features: a tree has one at each inner node.
 ///
-/// Columns below `dense_width` lie in an array, the others in an open-addressing table. Column 0 is the constant feature,
-/// column j + 1 is feature j. The split is fixed when the regressor is made, by how dense the rows were so far.
+/// Columns below `dense_width` lie in an array, the others in an open-addressing table. Column 0 is the constant
+/// feature, column j + 1 is feature j. The split is fixed when the regressor is made, by how dense the rows were so
+/// far.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +27,9 @@ struct RegressorSettings {
     float bias = 0.3f;
 };
 
-inline int round_to_regressor_lanes(std::int64_t n) { return static_cast<int>((n + regressor_lanes - 1) / regressor_lanes * regressor_lanes); }
+inline int round_to_regressor_lanes(std::int64_t n) {
+    return static_cast<int>((n + regressor_lanes - 1) / regressor_lanes * regressor_lanes);
+}
 
 /// A row as regressors see it: scaled, the constant feature first, also as a dense array if it is nearly full.
 class RegressorRow {
@@ -36,7 +39,8 @@ public:
     std::vector<float> spread;  ///< by column, padded; empty for a row with many gaps
 
     /// Features are sorted; huge values are clipped, so that sums of squares stay finite.
-    void prepare(std::span<const std::int32_t> indices, std::span<const float> values, const RegressorSettings& settings) {
+    void prepare(std::span<const std::int32_t> indices, std::span<const float> values,
+                 const RegressorSettings& settings) {
         double scale = 1.0;
         if (settings.normalize) {
             double squared = 0;
@@ -61,7 +65,9 @@ public:
 
     std::uint32_t width() const { return column.back() + 1; }
 
-    static bool is_full(double n_entries, double n_columns) { return 4 * n_entries >= n_columns && n_columns <= widest; }
+    static bool is_full(double n_entries, double n_columns) {
+        return 4 * n_entries >= n_columns && n_columns <= widest;
+    }
     static constexpr double widest = 1 << 20;
 
 private:
@@ -117,7 +123,8 @@ public:
 
     /// Scores a row and takes one step towards what target(score) says, -1 or +1; the score after the step.
     template <class Target>
-    float learn(const RegressorRow& x, float importance, const RegressorSettings& settings, RegressorScratch& s, Target&& target) {
+    float learn(const RegressorRow& x, float importance, const RegressorSettings& settings, RegressorScratch& s,
+                Target&& target) {
         if (!x.spread.empty() && x.spread.size() <= weight_.size()) {
             const int n = static_cast<int>(x.spread.size());
             const float score = kernels().regressor.dot(weight_.data(), x.spread.data(), n);
@@ -145,7 +152,8 @@ public:
             s.value[k] = x.value[k];
             score += x.value[k] * s.weight[k];
         }
-        const float after = step(s.weight.data(), s.sum.data(), s.value.data(), padded, score, target(score), importance, settings, s);
+        const float after =
+            step(s.weight.data(), s.sum.data(), s.value.data(), padded, score, target(score), importance, settings, s);
         for (std::size_t k = 0; k < n; ++k) {
             *s.weight_at[k] = s.weight[k];
             *s.sum_at[k] = s.sum[k];
@@ -174,8 +182,8 @@ public:
     }
 
 private:
-    static float step(float* weight, float* sum, const float* x, int n, float score, float target, float importance, const RegressorSettings& settings,
-                      RegressorScratch& s) {
+    static float step(float* weight, float* sum, const float* x, int n, float score, float target, float importance,
+                      const RegressorSettings& settings, RegressorScratch& s) {
         const RegressorKernels& loops = kernels().regressor;
         const float gradient = settings.is_logistic ? -target / (1.0f + std::exp(target * score)) : score - target;
         if (gradient == 0.0f) return score;
@@ -189,8 +197,9 @@ private:
         }
         reach *= importance;
         if (!(reach > 0)) return score;
-        // With squared error the step is the limit of many small ones, which comes near the target and never goes beyond
-        // it; with the logistic loss the score moves by at most `longest`, so that no row can push it out of reach.
+        // With squared error the step is the limit of many small ones, which comes near the target and never goes
+        // beyond it; with the logistic loss the score moves by at most `longest`, so that no row can push it out of
+        // reach.
         float share = importance;
         if (settings.is_logistic) {
             if (reach * std::abs(gradient) > longest) share *= longest / (reach * std::abs(gradient));

@@ -57,15 +57,19 @@ inline RegressorArrays<OwnedArray> to_arrays(std::span<const NodeRegressor> regr
 inline std::vector<NodeRegressor> regressors_from(const RegressorArrays<ArrayView>& in, std::size_t n) {
     check_arrays(in.dense_width.size() == n && in.slot_begin.size() == n + 1, "one entry a regressor is needed");
     check_begin(in.slot_begin, n, in.slot_column.size(), "slot_begin");
-    check_arrays(in.slot_weight.size() == in.slot_column.size() && in.slot_sum.size() == in.slot_column.size(), "slots");
+    check_arrays(in.slot_weight.size() == in.slot_column.size() && in.slot_sum.size() == in.slot_column.size(),
+                 "slots");
     check_arrays(in.dense_sum.size() == in.dense_weight.size(), "dense_sum");
     auto is_sound = [](float weight, float sum) { return std::isfinite(weight) && std::isfinite(sum) && sum >= 0; };
-    for (std::size_t i = 0; i < in.dense_weight.size(); ++i) check_arrays(is_sound(in.dense_weight[i], in.dense_sum[i]), "dense weights");
+    for (std::size_t i = 0; i < in.dense_weight.size(); ++i)
+        check_arrays(is_sound(in.dense_weight[i], in.dense_sum[i]), "dense weights");
     std::vector<NodeRegressor> out;
     std::size_t dense = 0;
     for (std::size_t i = 0; i < n; ++i) {
         const std::int32_t width = in.dense_width[i];
-        check_arrays(width >= 0 && width % regressor_lanes == 0 && static_cast<std::size_t>(width) <= in.dense_weight.size() - dense, "dense_width");
+        check_arrays(width >= 0 && width % regressor_lanes == 0 &&
+                         static_cast<std::size_t>(width) <= in.dense_weight.size() - dense,
+                     "dense_width");
         NodeRegressor& r = out.emplace_back(width);
         r.restore_dense(in.dense_weight.subspan(dense, width), in.dense_sum.subspan(dense, width));
         dense += width;

@@ -18,18 +18,18 @@ namespace ramify {
 enum class Forget : int { oldest = 0, least_useful = 1 };
 
 struct MemoryTreeSettings {
-    double leaf_multiplier = 10.0;  ///< c: a leaf holds at most c log2(n) examples
-    double alpha = 0.3;             ///< weight of balance against fit
-    int reroutes = 1;               ///< d: stored examples that are rerouted after each learned one
-    int n_leaves = 4;               ///< leaves that a query visits
-    int n_neighbours = 10;          ///< examples that vote; 0: all that were scored
-    StepSettings step;              ///< of routers
+    double leaf_multiplier = 10.0;     ///< c: a leaf holds at most c log2(n) examples
+    double alpha = 0.3;                ///< weight of balance against fit
+    int reroutes = 1;                  ///< d: stored examples that are rerouted after each learned one
+    int n_leaves = 4;                  ///< leaves that a query visits
+    int n_neighbours = 10;             ///< examples that vote; 0: all that were scored
+    StepSettings step;                 ///< of routers
     StepSettings rest_step{1.0, 0.2};  ///< of labels' own classifiers: gentler first steps, as they correct a vote
     StepSettings scorer_step{0.1, 0.1};
     bool normalize = true;
-    bool is_multiclass = false;            ///< exactly one label a row: shares of the vote are its probabilities
-    bool has_one_against_rest = true;     ///< each label has a classifier that scores it among the neighbours' labels
-    std::size_t max_examples = 0;   ///< 0: no bound
+    bool is_multiclass = false;        ///< exactly one label a row: shares of the vote are its probabilities
+    bool has_one_against_rest = true;  ///< each label has a classifier that scores it among the neighbours' labels
+    std::size_t max_examples = 0;      ///< 0: no bound
     Forget forget = Forget::oldest;
     std::uint64_t seed = 0;
 };
@@ -44,7 +44,8 @@ struct MemoryNode {
     bool is_leaf() const { return left < 0; }
 };
 
-/// A subtree that a query has not looked into yet; among equals the one found first comes first, whatever slots nodes have.
+/// A subtree that a query has not looked into yet; among equals the one found first comes first, whatever slots nodes
+/// have.
 struct OpenNode {
     double cost;
     std::uint32_t order;
@@ -74,7 +75,8 @@ struct MemoryScratch {
 
 /// Appends a row to `out`, of unit length if asked, with number(feature) for each feature that has one.
 template <class Number>
-void prepare_row(std::span<const std::int32_t> indices, std::span<const float> values, bool normalize, std::vector<Entry>& out, Number&& number) {
+void prepare_row(std::span<const std::int32_t> indices, std::span<const float> values, bool normalize,
+                 std::vector<Entry>& out, Number&& number) {
     double scale = 1.0;
     if (normalize) {
         double squared = 0.0;

@@ -24,11 +24,13 @@ inline double logistic(double s) { return s >= 0 ? 1 / (1 + std::exp(-s)) : std:
 /// Squares of larger ones would leave float's range: rows of any finite values must leave finite weights.
 inline constexpr double largest_gradient = 1e15;
 
-/// AdaGrad's step for one weight; sums and weights are floats, everything between is double, so that no vector unit changes a bit.
+/// AdaGrad's step for one weight; sums and weights are floats, everything between is double, so that no vector unit
+/// changes a bit.
 inline void adagrad_step(float& weight, float& sum, double gradient, const StepSettings& step) {
     gradient = std::clamp(gradient, -largest_gradient, largest_gradient);
     sum = static_cast<float>(sum + gradient * gradient);
-    weight = static_cast<float>(weight - step.learning_rate * gradient / (std::sqrt(static_cast<double>(sum)) + step.eps));
+    weight =
+        static_cast<float>(weight - step.learning_rate * gradient / (std::sqrt(static_cast<double>(sum)) + step.eps));
 }
 
 class SparseLogistic {

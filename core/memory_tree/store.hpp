@@ -1,4 +1,5 @@
-/// The examples that a memory tree holds, each with its place in the tree, and for each label the examples that have it.
+/// The examples that a memory tree holds, each with its place in the tree, and for each label the examples that have
+/// it.
 #pragma once
 
 #include <algorithm>
@@ -13,12 +14,12 @@
 namespace ramify {
 
 struct StoredExample {
-    std::vector<Entry> x;                 ///< prepared, features by their dense numbers
-    std::vector<std::int32_t> labels;     ///< rising
-    std::vector<std::uint32_t> place;     ///< of this example among those with each label
+    std::vector<Entry> x;              ///< prepared, features by their dense numbers
+    std::vector<std::int32_t> labels;  ///< rising
+    std::vector<std::uint32_t> place;  ///< of this example among those with each label
     float weight = 1.0f;
-    float use = 0.0f;                     ///< correct retrievals minus wrong ones
-    std::uint64_t arrival = 0;            ///< its number in the order of learning
+    float use = 0.0f;           ///< correct retrievals minus wrong ones
+    std::uint64_t arrival = 0;  ///< its number in the order of learning
     std::int32_t leaf = -1;
     std::uint32_t place_in_leaf = 0;
 };
@@ -27,9 +28,12 @@ struct StoredExample {
 inline double label_similarity(std::span<const std::int32_t> one, std::span<const std::int32_t> other) {
     std::size_t both = 0;
     for (auto a = one.begin(), b = other.begin(); a != one.end() && b != other.end();) {
-        if (*a == *b) ++both, ++a, ++b;
-        else if (*a < *b) ++a;
-        else ++b;
+        if (*a == *b)
+            ++both, ++a, ++b;
+        else if (*a < *b)
+            ++a;
+        else
+            ++b;
     }
     const std::size_t either = one.size() + other.size() - both;
     return either == 0 ? 1.0 : static_cast<double>(both) / static_cast<double>(either);

@@ -1,4 +1,5 @@
-/// The contextual memory tree: examples in the leaves of a binary tree whose routers learn where a query finds those with its labels.
+/// The contextual memory tree: examples in the leaves of a binary tree whose routers learn where a query finds those
+/// with its labels.
 #pragma once
 
 #include <algorithm>
@@ -17,9 +18,9 @@
 #include "memory_tree/one_against_rest.hpp"
 #include "memory_tree/parts.hpp"
 #include "memory_tree/scorer.hpp"
+#include "memory_tree/sparse_logistic.hpp"
 #include "memory_tree/split.hpp"
 #include "memory_tree/store.hpp"
-#include "memory_tree/sparse_logistic.hpp"
 
 namespace ramify {
 
@@ -36,7 +37,8 @@ public:
         prepare_row(indices, values, settings_.normalize, out, [&](std::uint32_t f) { return features_.find(f); });
     }
 
-    /// Neighbours of x among the examples of the leaves that are most probable, best first, and the labels that they vote for.
+    /// Neighbours of x among the examples of the leaves that are most probable, best first, and the labels that they
+    /// vote for.
     void query(std::span<const Entry> x, MemoryScratch& s) const {
         s.make_room(features_.size());
         s.neighbours.clear();
@@ -62,10 +64,13 @@ public:
             score_leaf(node, s);
         }
         scorer_.clear(x, s.scaled.data());
-        const std::size_t wanted = settings_.n_neighbours == 0 ? s.neighbours.size() : std::min<std::size_t>(settings_.n_neighbours, s.neighbours.size());
-        std::ranges::partial_sort(s.neighbours, s.neighbours.begin() + wanted, [&](const Neighbour& a, const Neighbour& b) {
-            return a.score != b.score ? a.score > b.score : store_[a.slot].arrival < store_[b.slot].arrival;
-        });
+        const std::size_t wanted = settings_.n_neighbours == 0
+                                       ? s.neighbours.size()
+                                       : std::min<std::size_t>(settings_.n_neighbours, s.neighbours.size());
+        std::ranges::partial_sort(
+            s.neighbours, s.neighbours.begin() + wanted, [&](const Neighbour& a, const Neighbour& b) {
+                return a.score != b.score ? a.score > b.score : store_[a.slot].arrival < store_[b.slot].arrival;
+            });
         s.neighbours.resize(wanted);
         scorer_.vote(s.neighbours, store_);
         gather_candidates(x, s);
@@ -73,18 +78,22 @@ public:
 
     // --- learning ----------------------------------------------------------------------------------------------------
 
-    /// Learns one example: updates the scorer by its neighbours, trains the routers, stores it, then reroutes some others.
-    void learn(std::span<const std::int32_t> indices, std::span<const float> values, std::span<const std::int32_t> labels, float weight, MemoryScratch& s) {
+    /// Learns one example: updates the scorer by its neighbours, trains the routers, stores it, then reroutes some
+    /// others.
+    void learn(std::span<const std::int32_t> indices, std::span<const float> values,
+               std::span<const std::int32_t> labels, float weight, MemoryScratch& s) {
         learn(indices, values, labels, weight, s, [](const MemoryScratch&) {});
     }
 
     /// The same; calls seen(scratch) with what the query found, before learning.
     template <class Seen>
-    void learn(std::span<const std::int32_t> indices, std::span<const float> values, std::span<const std::int32_t> labels, float weight, MemoryScratch& s, Seen&& seen) {
+    void learn(std::span<const std::int32_t> indices, std::span<const float> values,
+               std::span<const std::int32_t> labels, float weight, MemoryScratch& s, Seen&& seen) {
         ++n_learned_;
         if (weight == 0.0f) return;
         s.x.clear();
-        prepare_row(indices, values, settings_.normalize, s.x, [&](std::uint32_t f) { return features_.find_or_add(f); });
+        prepare_row(indices, values, settings_.normalize, s.x,
+                    [&](std::uint32_t f) { return features_.find_or_add(f); });
         scorer_.make_room(features_.size());
         query(s.x, s);
         seen(s);
@@ -142,8 +151,11 @@ public:
     std::uint64_t n_forgotten() const { return n_forgotten_; }
 
     std::size_t bytes() const {
-        std::size_t total = features_.bytes() + store_.bytes() + scorer_.bytes() + one_against_rest_.bytes() + nodes_.capacity() * sizeof(MemoryNode);
-        for (const MemoryNode& v : nodes_) total += v.examples.capacity() * sizeof(std::uint32_t) + (v.router ? sizeof(SparseLogistic) + v.router->bytes() : 0);
+        std::size_t total = features_.bytes() + store_.bytes() + scorer_.bytes() + one_against_rest_.bytes() +
+                            nodes_.capacity() * sizeof(MemoryNode);
+        for (const MemoryNode& v : nodes_)
+            total += v.examples.capacity() * sizeof(std::uint32_t) +
+                     (v.router ? sizeof(SparseLogistic) + v.router->bytes() : 0);
         return total;
     }
 
@@ -167,45 +179,56 @@ private:
         std::ranges::stable_sort(s.candidates, {}, &Candidate::label);
         std::size_t n = 0;
         for (std::size_t k = 0; k < s.candidates.size(); ++k) {
-            if (n > 0 && s.candidates[n - 1].label == s.candidates[k].label) s.candidates[n - 1].vote += s.candidates[k].vote;
-            else s.candidates[n++] = s.candidates[k];
+            if (n > 0 && s.candidates[n - 1].label == s.candidates[k].label)
+                s.candidates[n - 1].vote += s.candidates[k].vote;
+            else
+                s.candidates[n++] = s.candidates[k];
         }
         s.candidates.resize(n);
         double total = 0.0;
         for (Candidate& c : s.candidates) {
-            c.probability = settings_.has_one_against_rest ? logistic(one_against_rest_.log_odds(x, c.label, c.vote)) : std::min(c.vote, 1.0);
+            c.probability = settings_.has_one_against_rest ? logistic(one_against_rest_.log_odds(x, c.label, c.vote))
+                                                           : std::min(c.vote, 1.0);
             total += c.probability;
         }
         if (settings_.is_multiclass && total > 0)
             for (Candidate& c : s.candidates) c.probability /= total;
     }
 
-    std::uint32_t same_among_neighbours(std::span<const Entry> x, std::span<const std::int32_t> labels, const MemoryScratch& s) const {
+    std::uint32_t same_among_neighbours(std::span<const Entry> x, std::span<const std::int32_t> labels,
+                                        const MemoryScratch& s) const {
         for (const Neighbour& n : s.neighbours) {
             const StoredExample& e = store_[n.slot];
-            if (std::ranges::equal(e.labels, labels) &&
-                std::ranges::equal(e.x, x, [](const Entry& a, const Entry& b) { return a.feature == b.feature && a.value == b.value; }))
+            if (std::ranges::equal(e.labels, labels) && std::ranges::equal(e.x, x, [](const Entry& a, const Entry& b) {
+                    return a.feature == b.feature && a.value == b.value;
+                }))
                 return n.slot;
         }
         return MemoryStore::none;
     }
 
-    void learn_from_neighbours(std::span<const Entry> x, std::span<const std::int32_t> labels, float weight, MemoryScratch& s) {
+    void learn_from_neighbours(std::span<const Entry> x, std::span<const std::int32_t> labels, float weight,
+                               MemoryScratch& s) {
         if (!s.neighbours.empty()) {
             s.reward.clear();
             for (const Neighbour& n : s.neighbours) s.reward.push_back(label_similarity(store_[n.slot].labels, labels));
             // Don't penalise an example retrieved with zero similarity.
-            if (s.neighbours.front().score > 0) store_[s.neighbours.front().slot].use += static_cast<float>(2.0 * s.reward.front() - 1.0);
+            if (s.neighbours.front().score > 0)
+                store_[s.neighbours.front().slot].use += static_cast<float>(2.0 * s.reward.front() - 1.0);
             scorer_.learn(x, s.neighbours, s.reward, store_, s.pull.data(), settings_.scorer_step);
         }
-        if (settings_.has_one_against_rest) one_against_rest_.learn(x, s.candidates, labels, weight, settings_.rest_step);
+        if (settings_.has_one_against_rest)
+            one_against_rest_.learn(x, s.candidates, labels, weight, settings_.rest_step);
     }
 
     /// The logarithm of left's over right's size: the balance term against left.
-    double imbalance(const MemoryNode& v) const { return std::log(static_cast<double>(nodes_[v.left].n)) - std::log(static_cast<double>(nodes_[v.right].n)); }
+    double imbalance(const MemoryNode& v) const {
+        return std::log(static_cast<double>(nodes_[v.left].n)) - std::log(static_cast<double>(nodes_[v.right].n));
+    }
 
     /// Trains the routers above a stored example with the same label to send x there.
-    void train_routers(std::span<const Entry> x, std::span<const std::int32_t> labels, std::uint32_t self, MemoryScratch& s) {
+    void train_routers(std::span<const Entry> x, std::span<const std::int32_t> labels, std::uint32_t self,
+                       MemoryScratch& s) {
         if (labels.empty()) return;
         const std::uint32_t partner = find_partner(x, labels, self, s);
         if (partner == MemoryStore::none) return;
@@ -213,13 +236,15 @@ private:
         for (std::int32_t v = store_[partner].leaf; v != no_node; v = nodes_[v].parent) s.path.push_back(v);
         for (std::size_t k = s.path.size() - 1; k > 0; --k) {
             MemoryNode& v = nodes_[s.path[k]];
-            const double y = (1 - settings_.alpha) * (s.path[k - 1] == v.right ? 1.0 : -1.0) + settings_.alpha * imbalance(v);
+            const double y =
+                (1 - settings_.alpha) * (s.path[k - 1] == v.right ? 1.0 : -1.0) + settings_.alpha * imbalance(v);
             v.router->learn(x, v.router->score(x), y > 0, std::abs(y), settings_.step);
         }
     }
 
     /// Among some stored examples with one of these labels, the most similar to x.
-    std::uint32_t find_partner(std::span<const Entry> x, std::span<const std::int32_t> labels, std::uint32_t self, MemoryScratch& s) {
+    std::uint32_t find_partner(std::span<const Entry> x, std::span<const std::int32_t> labels, std::uint32_t self,
+                               MemoryScratch& s) {
         constexpr std::size_t n_tries = 8;
         const std::int32_t label = labels[labels.size() == 1 ? 0 : draw(labels.size())];
         const auto with_label = store_.with_label(label);
@@ -267,7 +292,8 @@ private:
         const std::vector<std::uint32_t> slots = std::move(nodes_[node].examples);
         nodes_[node].examples = {};
         auto router = std::make_unique<SparseLogistic>();
-        const std::vector<bool> goes_right = halve(slots, store_, features_.size(), draw(slots.size()), settings_.step, *router, split_scratch_);
+        const std::vector<bool> goes_right =
+            halve(slots, store_, features_.size(), draw(slots.size()), settings_.step, *router, split_scratch_);
         const std::int32_t left = new_node(node), right = new_node(node);
         nodes_[node].left = left;
         nodes_[node].right = right;
@@ -279,7 +305,8 @@ private:
         }
     }
 
-    /// Removes an example from its leaf, not from the store. An empty leaf is removed; its sibling replaces their parent.
+    /// Removes an example from its leaf, not from the store. An empty leaf is removed; its sibling replaces their
+    /// parent.
     void take_from_leaf(std::uint32_t slot) {
         const std::int32_t leaf = store_[slot].leaf;
         auto& list = nodes_[leaf].examples;
@@ -293,8 +320,10 @@ private:
         const std::int32_t parent = nodes_[leaf].parent, above = nodes_[parent].parent;
         const std::int32_t sibling = nodes_[parent].left == leaf ? nodes_[parent].right : nodes_[parent].left;
         nodes_[sibling].parent = above;
-        if (above == no_node) root_ = sibling;
-        else (nodes_[above].left == parent ? nodes_[above].left : nodes_[above].right) = sibling;
+        if (above == no_node)
+            root_ = sibling;
+        else
+            (nodes_[above].left == parent ? nodes_[above].left : nodes_[above].right) = sibling;
         free_node(leaf);
         free_node(parent);
     }
@@ -314,7 +343,9 @@ private:
             constexpr int n_tries = 16;
             for (int k = 0; k < n_tries; ++k) {
                 const std::uint32_t slot = draw(store_.size());
-                if (worst == MemoryStore::none || std::pair(store_[slot].use, store_[slot].arrival) < std::pair(store_[worst].use, store_[worst].arrival)) worst = slot;
+                if (worst == MemoryStore::none || std::pair(store_[slot].use, store_[slot].arrival) <
+                                                      std::pair(store_[worst].use, store_[worst].arrival))
+                    worst = slot;
             }
         }
         take_from_leaf(worst);
@@ -347,7 +378,9 @@ private:
         free_.push_back(node);
     }
 
-    std::uint32_t draw(std::size_t n) { return static_cast<std::uint32_t>(((mix(settings_.seed ^ mix(++n_drawn_)) >> 32) * n) >> 32); }
+    std::uint32_t draw(std::size_t n) {
+        return static_cast<std::uint32_t>(((mix(settings_.seed ^ mix(++n_drawn_)) >> 32) * n) >> 32);
+    }
 
     MemoryTreeSettings settings_;
     FeatureIndex features_;

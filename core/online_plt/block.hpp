@@ -1,8 +1,8 @@
 /// A sibling block that learns: a map from feature to one row that holds a weight for each child, growing both ways.
 ///
-/// Rows are found by an open-addressing index and lie in order of arrival. For AdaGrad a row is `stride` weights followed
-/// by `stride` sums of squared gradients. One column may be theta, the auxiliary classifier of the online-plt paper: a
-/// phantom child that is always positive, from which the columns of new children are made.
+/// Rows are found by an open-addressing index and lie in order of arrival. For AdaGrad a row is `stride` weights
+/// followed by `stride` sums of squared gradients. One column may be theta, the auxiliary classifier of the online-plt
+/// paper: a phantom child that is always positive, from which the columns of new children are made.
 #pragma once
 
 #include <algorithm>
@@ -31,9 +31,9 @@ inline int padded_columns(int n) { return n <= least_stride ? least_stride : rou
 
 class OnlineBlock {
 public:
-    std::vector<std::int32_t> child;     ///< node of each column, or theta_column, or vacant_column
-    float scale = 1.0f;                  ///< weights are this times what is stored (FOBOS)
-    std::uint64_t n_updates = 0;         ///< examples applied
+    std::vector<std::int32_t> child;  ///< node of each column, or theta_column, or vacant_column
+    float scale = 1.0f;               ///< weights are this times what is stored (FOBOS)
+    std::uint64_t n_updates = 0;      ///< examples applied
 
     explicit OnlineBlock(bool has_sums) : has_sums_(has_sums) {}
 
@@ -57,7 +57,9 @@ public:
 
     /// What a row takes with its place in the index and the room to grow that it may bring, half as much again.
     double bytes_of_row() const {
-        return 1.5 * static_cast<double>(static_cast<std::size_t>(padded_columns(n_classifiers())) * (has_sums_ ? 2 : 1) * sizeof(float)) + 16;
+        return 1.5 * static_cast<double>(static_cast<std::size_t>(padded_columns(n_classifiers())) *
+                                         (has_sums_ ? 2 : 1) * sizeof(float)) +
+               16;
     }
 
     int theta() const {
@@ -91,7 +93,9 @@ public:
     void reserve_rows(std::size_t n_more) {
         const std::size_t needed = n_rows_ + n_more;
         if (needed >= none / 2) throw std::length_error("an online block cannot hold more than two billion features");
-        if (needed > row_capacity_) resize(static_cast<std::uint32_t>(std::max<std::size_t>(needed, row_capacity_ + row_capacity_ / 2)), stride_);
+        if (needed > row_capacity_)
+            resize(static_cast<std::uint32_t>(std::max<std::size_t>(needed, row_capacity_ + row_capacity_ / 2)),
+                   stride_);
         index_.reserve(needed);
     }
 
@@ -138,14 +142,16 @@ public:
 
     /// Appends a column of zeros.
     int add_column(std::int32_t node) {
-        if (n_columns() == stride_) {  // a quarter more, so that a very wide block is not copied for every eight children
+        if (n_columns() ==
+            stride_) {  // a quarter more, so that a very wide block is not copied for every eight children
             resize(row_capacity_, round_to_lanes(stride_ + std::max(1, stride_ / 4)));
         }
         child.push_back(node);
         return n_columns() - 1;
     }
 
-    /// Appends a column that is `sign` times another one. AdaGrad sums are copied too: it continues where the other stands.
+    /// Appends a column that is `sign` times another one. AdaGrad sums are copied too: it continues where the other
+    /// stands.
     int add_copy(int from, float sign, std::int32_t node) {
         const int to = add_column(node);
         for (std::uint32_t r = 0; r < n_rows_; ++r) {
@@ -174,7 +180,8 @@ public:
         return other;
     }
 
-    /// Takes theta away where no child will be made of it any more. Returns the node whose column moved into its place, or -1.
+    /// Takes theta away where no child will be made of it any more. Returns the node whose column moved into its place,
+    /// or -1.
     std::int32_t drop_theta() {
         const int at = theta();
         if (at < 0) return -1;

@@ -10,11 +10,11 @@
 #include <stdexcept>
 #include <vector>
 
+#include "base/sparse_rows.hpp"
+#include "online_plt/level_pass.hpp"
 #include "online_plt/policy.hpp"
 #include "online_plt/tree.hpp"
 #include "online_plt/update.hpp"
-#include "online_plt/level_pass.hpp"
-#include "base/sparse_rows.hpp"
 
 namespace ramify {
 
@@ -26,14 +26,21 @@ public:
     static constexpr float largest_input = 1e7f;
 
     OnlineLearner(const OnlineSettings& settings, const GrowthSettings& growth, const PolicySettings& policy)
-        : settings_(settings), growth_(growth), policy_(policy, growth), blocks_(settings), tree_(bare_tree()), level_pass_(tree_, policy_, blocks_) {}
+        : settings_(settings),
+          growth_(growth),
+          policy_(policy, growth),
+          blocks_(settings),
+          tree_(bare_tree()),
+          level_pass_(tree_, policy_, blocks_) {}
     OnlineLearner(const OnlineLearner&) = delete;  // level_pass_ refers to other members
     OnlineLearner& operator=(const OnlineLearner&) = delete;
 
     OnlineTree& tree() { return tree_; }
     const OnlineTree& tree() const { return tree_; }
     /// An untrained tree with this learner's settings.
-    OnlineTree bare_tree() const { return OnlineTree(growth_, settings_.rule == UpdateRule::adagrad, !settings_.is_multiclass); }
+    OnlineTree bare_tree() const {
+        return OnlineTree(growth_, settings_.rule == UpdateRule::adagrad, !settings_.is_multiclass);
+    }
     const TreePolicy& policy() const { return policy_; }
     const OnlineSettings& settings() const { return settings_; }
 
@@ -51,13 +58,14 @@ public:
         const std::size_t before = out.size();
         features.append(indices, values, out);
         if (!settings_.normalize)
-            for (std::size_t k = before; k < out.size(); ++k) out[k].value = std::clamp(out[k].value, -largest_input, largest_input);
+            for (std::size_t k = before; k < out.size(); ++k)
+                out[k].value = std::clamp(out[k].value, -largest_input, largest_input);
         if (settings_.bias != 0.0f) out.push_back({bias_feature, settings_.bias});
     }
 
     /// One example. Labels are distinct and not negative. `own` decides for new labels if the policy is a callable.
-    void learn(std::span<const std::int32_t> indices, std::span<const float> values, std::span<const std::int32_t> labels, float weight, int n_threads,
-               const OwnPolicy& own = {}) {
+    void learn(std::span<const std::int32_t> indices, std::span<const float> values,
+               std::span<const std::int32_t> labels, float weight, int n_threads, const OwnPolicy& own = {}) {
         if (level_pass_.is_under_way()) apply_all(n_threads);
         if (policy_.kind() == Policy::callable) extend(labels, n_threads, own);
         const std::size_t before = buffer_.entries.size();
@@ -66,7 +74,8 @@ public:
         buffer_.begin.push_back(buffer_.entries.size());
         buffer_.label_begin.push_back(buffer_.labels.size());
         buffer_.weight.push_back(std::min(weight, largest_input));
-        // When the budget is looked at depends on the stream alone, not on the questions that empty the buffer in between.
+        // When the budget is looked at depends on the stream alone, not on the questions that empty the buffer in
+        // between.
         if (settings_.memory_budget > 0) n_unchecked_entries += buffer_.entries.size() - before;
         if (buffer_.entries.size() >= settings_.buffer_entries || n_unchecked_entries >= settings_.buffer_entries) {
             apply_all(n_threads);
@@ -77,7 +86,10 @@ public:
 
     /// Learns what waits in the buffer.
     void apply_all(int n_threads) {
-        if (level_pass_.is_broken()) throw std::runtime_error("this model ran out of memory while it was learning and is not sound any more: load the last one saved");
+        if (level_pass_.is_broken())
+            throw std::runtime_error(
+                "this model ran out of memory while it was learning and is not sound any more: load the last one "
+                "saved");
         if (buffer_.size() == 0) return;
         n_updates += level_pass_.run(buffer_, n_threads);
         buffer_.clear();
@@ -106,7 +118,8 @@ private:
     }
 
     /// Evicts the rows of least weight in the whole tree once the budget is exceeded; a tenth of it is then free again.
-    /// Sizes are what stored rows may come to, not what their memory happens to be, so that a model that was saved and loaded continues identically.
+    /// Sizes are what stored rows may come to, not what their memory happens to be, so that a model that was saved and
+    /// loaded continues identically.
     void keep_within_budget() {
         if (settings_.memory_budget == 0) return;
         // In the order of the tree: node numbers depend on when nodes were made, and so on the buffer.

@@ -47,9 +47,10 @@ public:
         return tree.is_pre_leaf(v) || tree.n_children(v) < growth_.arity;
     }
 
-    /// The node to extend for a new label: `selected`, where the descent ended or where the example's last new label went,
-    /// or, if just one of its children is a leaf, that leaf.
-    int select(const OnlineTree& tree, int selected, std::uint64_t label, const ChildProbabilities& probabilities) const {
+    /// The node to extend for a new label: `selected`, where the descent ended or where the example's last new label
+    /// went, or, if just one of its children is a leaf, that leaf.
+    int select(const OnlineTree& tree, int selected, std::uint64_t label,
+               const ChildProbabilities& probabilities) const {
         if (settings_.policy == Policy::cpt) {
             while (!tree.is_leaf(selected)) selected = choose_child(tree, selected, label, probabilities);
         } else if (!tree.is_leaf(selected) && tree.n_leaf_children(selected) == 1) {
@@ -60,10 +61,13 @@ public:
     }
 
     /// Whether a node must be inserted before a leaf can be added.
-    bool inserts_at(const OnlineTree& tree, int v) const { return tree.is_leaf(v) || tree.n_children(v) >= growth_.pre_leaf_arity; }
+    bool inserts_at(const OnlineTree& tree, int v) const {
+        return tree.is_leaf(v) || tree.n_children(v) >= growth_.pre_leaf_arity;
+    }
 
     /// The child to descend to.
-    int choose_child(const OnlineTree& tree, int v, std::uint64_t label, const ChildProbabilities& probabilities) const {
+    int choose_child(const OnlineTree& tree, int v, std::uint64_t label,
+                     const ChildProbabilities& probabilities) const {
         const auto& child = tree.block(v)->child;
         double n_leaves = 0;  // of v as the example finds it
         for (std::int32_t c : child)
@@ -83,7 +87,8 @@ public:
         int chosen = -1;
         for (std::size_t k = 0; k < child.size(); ++k) {
             const std::int32_t c = child[k];
-            if (c < 0 || (settings_.policy == Policy::fair && tree.n_leaves(c) > settings_.fair_share * average)) continue;
+            if (c < 0 || (settings_.policy == Policy::fair && tree.n_leaves(c) > settings_.fair_share * average))
+                continue;
             const double score = value(p[k], sum, tree.n_leaves(c), average);
             if (!(score > best) && chosen >= 0) continue;
             best = score;

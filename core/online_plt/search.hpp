@@ -27,7 +27,7 @@ struct OnlineSearchScratch {
 /// A node on the way to a label.
 struct PathStep {
     std::int32_t node;
-    float probability;  ///< given the node before
+    float probability;                  ///< given the node before
     std::vector<std::int32_t> feature;  ///< -1: the bias
     std::vector<float> contribution;
 };
@@ -55,9 +55,11 @@ public:
     }
 
     /// Probabilities of the named labels into `out`; a label that the tree does not have has probability 0.
-    void named(std::span<const Entry> x, std::span<const std::int32_t> labels, OnlineSearchScratch& scratch, float* out) const {
+    void named(std::span<const Entry> x, std::span<const std::int32_t> labels, OnlineSearchScratch& scratch,
+               float* out) const {
         const OnlineTree& tree = learner_.tree();
-        if (scratch.is_marked.size() < static_cast<std::size_t>(tree.n_nodes())) scratch.is_marked.resize(tree.n_nodes(), 0);
+        if (scratch.is_marked.size() < static_cast<std::size_t>(tree.n_nodes()))
+            scratch.is_marked.resize(tree.n_nodes(), 0);
         scratch.marked.clear();
         for (std::int32_t label : labels)
             for (std::int32_t v = tree.leaf(label); v >= 0 && !scratch.is_marked[v]; v = tree.parent(v)) {
@@ -103,7 +105,8 @@ public:
             for (const Entry& e : x) {
                 const std::uint32_t r = block->find(e.feature);
                 if (r == OnlineBlock::none || block->row(r)[column] == 0.0f) continue;
-                step.feature.push_back(e.feature == OnlineLearner::bias_feature ? -1 : static_cast<std::int32_t>(e.feature));
+                step.feature.push_back(e.feature == OnlineLearner::bias_feature ? -1
+                                                                                : static_cast<std::int32_t>(e.feature));
                 step.contribution.push_back(block->row(r)[column] * block->scale * e.value);
             }
             steps.push_back(std::move(step));
@@ -135,7 +138,8 @@ public:
     }
 
 private:
-    std::span<const float> probabilities(const OnlineBlock& block, std::span<const Entry> x, OnlineSearchScratch& scratch) const {
+    std::span<const float> probabilities(const OnlineBlock& block, std::span<const Entry> x,
+                                         OnlineSearchScratch& scratch) const {
         scratch.n_inner_products += std::ssize(block.child);
         return learner_.probabilities(block, x, scratch.score);
     }

@@ -1,9 +1,9 @@
 /// What is decided at the nodes of a label tree, and by which rows of the output table.
 ///
-/// Hierarchical softmax: exactly one child of a node is right. Two children share one row, whose sigmoid is the second child's
-/// probability (Morin and Bengio 2005; fastText); more have a row each and a softmax. Probabilistic label tree: any number of
-/// children may be right, so each node has a row and a sigmoid of its own; the root's says whether there is any label at all.
-/// An only child is right whenever its parent is, and needs no row.
+/// Hierarchical softmax: exactly one child of a node is right. Two children share one row, whose sigmoid is the second
+/// child's probability (Morin and Bengio 2005; fastText); more have a row each and a softmax. Probabilistic label tree:
+/// any number of children may be right, so each node has a row and a sigmoid of its own; the root's says whether there
+/// is any label at all. An only child is right whenever its parent is, and needs no row.
 #pragma once
 
 #include <algorithm>
@@ -160,7 +160,7 @@ private:
 
     const SiblingDecisions* decisions_;
     std::vector<Range> softmaxes_;
-    std::vector<std::uint32_t> stamp_;    ///< per node: the last example that has a label below it
+    std::vector<std::uint32_t> stamp_;  ///< per node: the last example that has a label below it
     std::vector<std::int32_t> opened_;
     std::uint32_t now_ = 0;
 };

@@ -22,10 +22,10 @@ namespace ramify {
 struct SpectralScratch {
     ForestScratch forest;
     CandidateSearch search;
-    RowCandidates candidates;        ///< of the current row
+    RowCandidates candidates;                ///< of the current row
     std::vector<float> hidden, probability;  ///< the latter of the candidates
-    std::span<const Entry> x;        ///< the row's features
-    std::vector<Entry> entries;          ///< the same with their bias, where the tree sees others
+    std::span<const Entry> x;                ///< the row's features
+    std::vector<Entry> entries;              ///< the same with their bias, where the tree sees others
     std::vector<float> in_space;
 };
 
@@ -108,7 +108,8 @@ struct SpectralModel {
         base.project(s.x, s.hidden);
         const RowCandidates& c = s.candidates;
         s.probability.resize(c.label.size());
-        for (std::size_t k = 0; k < c.label.size(); ++k) s.probability[k] = base.score(s.x, s.hidden, c.label[k], c.slot(k)) + c.mean_bias(k);
+        for (std::size_t k = 0; k < c.label.size(); ++k)
+            s.probability[k] = base.score(s.x, s.hidden, c.label[k], c.slot(k)) + c.mean_bias(k);
         to_candidate_probabilities(s.probability, is_multiclass);
     }
 
@@ -133,7 +134,8 @@ struct SpectralModel {
             double sum = 0;
             for (std::int64_t k = forest.weight_begin[v]; k < forest.weight_begin[v + 1]; ++k)
                 if (forest.weight_feature[k] < space.rank)
-                    sum += static_cast<double>(forest.weight[k]) * space.vectors[static_cast<std::size_t>(e.feature) * space.rank + forest.weight_feature[k]];
+                    sum += static_cast<double>(forest.weight[k]) *
+                           space.vectors[static_cast<std::size_t>(e.feature) * space.rank + forest.weight_feature[k]];
             parts.first.push_back(static_cast<std::int32_t>(e.feature));
             parts.second.push_back(static_cast<float>(e.value * sum * scale));
         }
@@ -152,7 +154,8 @@ struct SpectralModel {
         query.choose(found, forest.n_labels, [&](std::int32_t l) { return place_of(l, s).has_value(); });
     }
 
-    /// Calls work(row, scratch with the candidates' probabilities); the number of inner products, those of the tree and those behind it.
+    /// Calls work(row, scratch with the candidates' probabilities); the number of inner products, those of the tree and
+    /// those behind it.
     template <class Work>
     std::int64_t for_every_row(const CsrView& X, std::int64_t n_leaves, int n_threads, Work&& work) const {
         std::vector<Scratch> scratch(usable_threads(n_threads, n_chunks(X.n_rows(), chunk)));

@@ -14,7 +14,8 @@ inline std::string format_sparse_text(std::size_t n_rows, const std::int64_t* fe
                                       const float* values, const std::int64_t* label_ptr, const std::int32_t* labels) {
     // The longest entries are " 2147483647:-1.1754944e-38" and ",2147483647".
     std::string text(static_cast<std::size_t>(feature_ptr[n_rows] - feature_ptr[0]) * 28 +
-                         static_cast<std::size_t>(label_ptr[n_rows] - label_ptr[0]) * 12 + n_rows, '\0');
+                         static_cast<std::size_t>(label_ptr[n_rows] - label_ptr[0]) * 12 + n_rows,
+                     '\0');
     char* p = text.data();
     char* const end = p + text.size();
     for (std::size_t row = 0; row < n_rows; ++row) {

@@ -1,5 +1,6 @@
-/// Words of texts, and n-grams of words and of characters hashed into buckets, with the hashes that fastText uses: 32-bit FNV-1a
-/// over signed bytes for a word, multiplied up for n-grams of words (Joulin et al. 2016; Bojanowski et al. 2017).
+/// Words of texts, and n-grams of words and of characters hashed into buckets, with the hashes that fastText uses:
+/// 32-bit FNV-1a over signed bytes for a word, multiplied up for n-grams of words (Joulin et al. 2016; Bojanowski et
+/// al. 2017).
 #pragma once
 
 #include <algorithm>
@@ -15,9 +16,9 @@
 namespace ramify {
 
 struct NgramSettings {
-    bool by_whitespace = false;    ///< words end at white space only; else also at ASCII punctuation, which is dropped
-    int word_ngrams = 1;           ///< longest n-gram of words; 1: none
-    int min_chars = 0;             ///< shortest and longest n-gram of characters; 0: none
+    bool by_whitespace = false;  ///< words end at white space only; else also at ASCII punctuation, which is dropped
+    int word_ngrams = 1;         ///< longest n-gram of words; 1: none
+    int min_chars = 0;           ///< shortest and longest n-gram of characters; 0: none
     int max_chars = 0;
     std::int64_t n_buckets = 0;
 
@@ -54,7 +55,8 @@ public:
     std::string_view word(std::size_t number) const { return words_[number]; }
 
     std::int32_t find(std::string_view word, std::uint32_t hash) const {
-        const std::int32_t* number = number_.find(key(hash), [&](std::int32_t n) { return words_[static_cast<std::size_t>(n)] == word; });
+        const std::int32_t* number =
+            number_.find(key(hash), [&](std::int32_t n) { return words_[static_cast<std::size_t>(n)] == word; });
         return number ? *number : -1;
     }
 
@@ -82,7 +84,9 @@ public:
     NgramSettings settings;
     WordTable words;
 
-    std::int64_t n_columns() const { return static_cast<std::int64_t>(words.size()) + (settings.has_buckets() ? settings.n_buckets : 0); }
+    std::int64_t n_columns() const {
+        return static_cast<std::int64_t>(words.size()) + (settings.has_buckets() ? settings.n_buckets : 0);
+    }
 
     struct Scratch {
         std::vector<std::int64_t> hashes;
@@ -126,14 +130,18 @@ private:
     static constexpr std::string_view end_of_text = "</s>";
 
     std::int32_t bucket(std::uint64_t hash) const {
-        return static_cast<std::int32_t>(static_cast<std::int64_t>(words.size()) + static_cast<std::int64_t>(hash % static_cast<std::uint64_t>(settings.n_buckets)));
+        return static_cast<std::int32_t>(
+            static_cast<std::int64_t>(words.size()) +
+            static_cast<std::int64_t>(hash % static_cast<std::uint64_t>(settings.n_buckets)));
     }
 
     /// N-grams of the characters of "<word>", characters being UTF-8's; the two bounds alone say nothing.
     template <class Emit>
     void read_characters(std::string_view word, std::string& bounded, Emit&& emit) const {
         bounded.assign(1, '<').append(word).push_back('>');
-        auto is_inside = [&](std::size_t at) { return at < bounded.size() && (static_cast<unsigned char>(bounded[at]) & 0xc0) == 0x80; };
+        auto is_inside = [&](std::size_t at) {
+            return at < bounded.size() && (static_cast<unsigned char>(bounded[at]) & 0xc0) == 0x80;
+        };
         for (std::size_t i = 0; i < bounded.size(); ++i) {
             if (is_inside(i)) continue;
             std::size_t j = i;

@@ -95,8 +95,10 @@ auto huffman_parents(Doubles frequency, std::int32_t arity) {
 }
 
 /// Rows whose features index an array: their number must fit 32 bits.
-CsrView feature_rows(const Longs& start, const Ints& column, const Floats& value, std::size_t n_features, const char* name) {
-    if (n_features > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) throw nb::value_error("n_features must fit 32 bits");
+CsrView feature_rows(const Longs& start, const Ints& column, const Floats& value, std::size_t n_features,
+                     const char* name) {
+    if (n_features > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
+        throw nb::value_error("n_features must fit 32 bits");
     return checked_csr(start, column, value, static_cast<std::int64_t>(n_features), name);
 }
 
@@ -106,8 +108,8 @@ int checked_threads(int n_threads) {
     return std::min(n_threads, 256);
 }
 
-ramify::CsrArrays label_vectors(Longs x_start, Ints x_column, Floats x_value, std::size_t n_features,
-                   Longs label_start, Ints label_rows, float prune, int n_threads) {
+ramify::CsrArrays label_vectors(Longs x_start, Ints x_column, Floats x_value, std::size_t n_features, Longs label_start,
+                                Ints label_rows, float prune, int n_threads) {
     const CsrView rows = feature_rows(x_start, x_column, x_value, n_features, "X");
     check_csr(view(label_start), view(label_rows), rows.n_rows(), "Y");
     n_threads = checked_threads(n_threads);
@@ -121,22 +123,23 @@ ramify::CsrArrays label_vectors(Longs x_start, Ints x_column, Floats x_value, st
     nb::capsule column_owner(column, [](void* p) noexcept { delete[] static_cast<std::int32_t*>(p); });
     auto* value = vectors.value.release();
     nb::capsule value_owner(value, [](void* p) noexcept { delete[] static_cast<float*>(p); });
-    return nb::make_tuple(to_numpy(std::move(vectors.start)),
-                          ramify::Array<std::int32_t>(column, {n}, column_owner),
+    return nb::make_tuple(to_numpy(std::move(vectors.start)), ramify::Array<std::int32_t>(column, {n}, column_owner),
                           ramify::Array<float>(value, {n}, value_owner));
 }
 
-void split_labels(Longs start, Ints column, Floats value, std::size_t n_features,
-                  InOut<std::int32_t> order, Longs starts,
-                  Longs cuts, Longs stops, double eps, int max_iterations, std::uint64_t seed, int n_threads) {
+void split_labels(Longs start, Ints column, Floats value, std::size_t n_features, InOut<std::int32_t> order,
+                  Longs starts, Longs cuts, Longs stops, double eps, int max_iterations, std::uint64_t seed,
+                  int n_threads) {
     const CsrView vectors = feature_rows(start, column, value, n_features, "vectors");
-    if (cuts.size() != starts.size() || stops.size() != starts.size()) throw nb::value_error("starts, cuts and stops must be equally long");
+    if (cuts.size() != starts.size() || stops.size() != starts.size())
+        throw nb::value_error("starts, cuts and stops must be equally long");
     n_threads = checked_threads(n_threads);
     std::vector<ramify::SplitPart> parts;
     std::int64_t behind = 0;
     for (std::size_t k = 0; k < starts.size(); ++k) {
         const ramify::SplitPart part{view(starts)[k], view(cuts)[k], view(stops)[k]};
-        if (part.start < behind || part.cut <= part.start || part.stop <= part.cut || part.stop > static_cast<std::int64_t>(order.size()))
+        if (part.start < behind || part.cut <= part.start || part.stop <= part.cut ||
+            part.stop > static_cast<std::int64_t>(order.size()))
             throw nb::value_error("parts must be sorted and disjoint, each with start < cut < stop");
         behind = part.stop;
         parts.push_back(part);
@@ -173,7 +176,8 @@ void bind_trees(nb::module_& m) {
     m.def("label_vectors", &label_vectors, "x_start"_a, "x_column"_a, "x_value"_a, "n_features"_a, "label_start"_a,
           "label_rows"_a, "prune"_a, "n_threads"_a,
           "PIFA label vectors of unit length as the three arrays of a csr_array.");
-    m.def("split_labels", &split_labels, "start"_a, "column"_a, "value"_a, "n_features"_a, "order"_a, "starts"_a, "cuts"_a,
-          "stops"_a, "eps"_a, "max_iterations"_a, "seed"_a, "n_threads"_a,
-          "Balanced spherical 2-means of order[start:stop] for every part, in place: the first cut - start labels are one half.");
+    m.def("split_labels", &split_labels, "start"_a, "column"_a, "value"_a, "n_features"_a, "order"_a, "starts"_a,
+          "cuts"_a, "stops"_a, "eps"_a, "max_iterations"_a, "seed"_a, "n_threads"_a,
+          "Balanced spherical 2-means of order[start:stop] for every part, in place: the first cut - start labels are "
+          "one half.");
 }

@@ -45,7 +45,8 @@ inline void prefetch_row([[maybe_unused]] const CsrView& rows, [[maybe_unused]] 
 #endif
 }
 
-/// Sums rows scaled to unit length into one dense array; keeps a list of the features it touched while that is cheaper than a scan.
+/// Sums rows scaled to unit length into one dense array; keeps a list of the features it touched while that is cheaper
+/// than a scan.
 class RowSum {
 public:
     explicit RowSum(std::size_t n_features) : sum_(n_features, 0.0f), is_touched_(n_features, 0) {}
@@ -93,7 +94,8 @@ public:
         column.resize(end);
         value.resize(end);
         const double kept = std::sqrt(square(value.data() + begin, end - begin));
-        if (!(kept > 1e-6 * static_cast<double>(n_rows_))) {  // unit rows that cancel each other: what is left is rounding
+        if (!(kept >
+              1e-6 * static_cast<double>(n_rows_))) {  // unit rows that cancel each other: what is left is rounding
             column.resize(begin);
             value.resize(begin);
         }

@@ -95,7 +95,8 @@ struct CentreLengths {
 
 inline CentreLengths centre_lengths(std::span<const float> left_sum, std::span<const float> all_sum) {
     double left = 0, right = 0;
-    for (std::size_t f = 0; f < left_sum.size(); f += 256) {  // short runs in float, their sum in double: fast, and exact enough
+    for (std::size_t f = 0; f < left_sum.size();
+         f += 256) {  // short runs in float, their sum in double: fast, and exact enough
         float left_run[4] = {}, right_run[4] = {};
         const std::size_t end = std::min(left_sum.size(), f + 256);
         std::size_t g = f;

@@ -40,7 +40,8 @@ void fold_upwards(std::span<const std::int32_t> parent, std::span<Value> values,
 
 /// Huffman's code of any arity over frequencies sorted from low to high: the parent of every node.
 /// Leaves are the first nodes, in the order given; the root is the last node. Two queues instead of a heap:
-/// merged nodes come out in rising order by themselves. On a tie a leaf goes before a merged node, which keeps the tree shallow.
+/// merged nodes come out in rising order by themselves. On a tie a leaf goes before a merged node, which keeps the tree
+/// shallow.
 inline std::vector<std::int32_t> huffman_parents(std::span<const double> frequency, std::int32_t arity) {
     const std::size_t n = frequency.size(), wide = static_cast<std::size_t>(arity);
     std::vector<std::int32_t> parent(n, -1);
