@@ -2,7 +2,11 @@
 # make test      run every test
 # make lint      check style and the direction of imports
 # make types     check types
-# make sanitize  run the tests with the core under AddressSanitizer and UndefinedBehaviorSanitizer
+# make stubs     generate src/ramify/_core.pyi from the compiled core
+# make format    format the C++ and Python sources
+# make sanitize  run the core's tests under AddressSanitizer and UndefinedBehaviorSanitizer
+# make sanitize-quick    the same for wrong calls and damaged models only
+# make sanitize-threads  run the tests that use threads under ThreadSanitizer
 # make clean     remove what the others made
 #
 # Each makes .venv, builds the core and installs the package first. Needed: Python 3.10 or newer and a C++20 compiler.
@@ -11,9 +15,10 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+CPP    := $(shell find core -name '*.[chi]*' -type f 2>/dev/null)
 SOURCES := $(shell find core src -type f -not -name '*.pyc' 2>/dev/null) CMakeLists.txt pyproject.toml
 
-.PHONY: demo test build lint types sanitize clean help
+.PHONY: demo test build lint types stubs format sanitize sanitize-quick sanitize-threads clean help
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
@@ -28,9 +33,18 @@ lint: build
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	PYTHONPATH=src $(BIN)/lint-imports --no-cache --no-logo
+	$(BIN)/clang-format --dry-run --Werror $(CPP)
 
 types: build
 	$(BIN)/mypy
+
+stubs: build
+	$(BIN)/python -m nanobind.stubgen -q -m ramify._core -D -p core/stub_patterns.txt -o src/ramify/_core.pyi
+
+format: build
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CPP)
 
 build: $(VENV)/installed
 
@@ -56,17 +70,33 @@ $(VENV)/installed: $(VENV)/tools $(SOURCES)
 	@$(BIN)/python -m pip install -q --no-build-isolation ".[dev]"
 	@touch $@
 
-# The core's tests under AddressSanitizer and UndefinedBehaviorSanitizer, in an environment of their own. The C++ library is
-# loaded first, too, so that the sanitizer sees exceptions. Python's own leaks are not ours to find, and a memory test
-# means nothing while freed memory is held back.
+# Sanitizers. The sanitized package lies in build/<kind>/package and hides the one in .venv; its core is compiled with -O1.
+# Nobody asked for Python's own leaks. The C++ library is loaded first, too, so that the sanitizer sees exceptions.
+PRELOAD = LD_PRELOAD="$$(for library in $(1) stdc++; do $${CXX:-c++} -print-file-name=lib$$library.so; done | tr '\n' ' ')"
+UNDER_ADDRESS = PYTHONPATH=$(CURDIR)/build/address/package $(call PRELOAD,asan ubsan) ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+  PYTHONMALLOC=malloc $(BIN)/python -m pytest -p no:cacheprovider
+UNDER_THREAD  = PYTHONPATH=$(CURDIR)/build/thread/package $(call PRELOAD,tsan) \
+  TSAN_OPTIONS="suppressions=$(CURDIR)/core/tsan_suppressions.txt halt_on_error=1 report_signal_unsafe=0" $(BIN)/python -m pytest -p no:cacheprovider
+
+build/%/package: $(SOURCES) | build
+	@echo "Building the core with the $* sanitizer …"
+	@$(BIN)/python -m pip install -q --no-build-isolation --no-deps --upgrade --target $@ -Cbuild-dir=build/$*/cmake -Ccmake.define.RAMIFY_SANITIZE=$* .
+	@touch $@
+
+# A memory test means nothing while freed memory is held back.
 SANITIZED := tests/core tests/trees/test_builders.py tests/trees/test_kmeans.py tests/data/test_xmc.py
-sanitize:
-	$(MAKE) VENV=.venv-sanitize .venv-sanitize/tools
-	@echo "Building the core with sanitizers …"
-	.venv-sanitize/bin/python -m pip install -q --no-build-isolation -Cbuild-dir=build/sanitize -Ccmake.define.RAMIFY_SANITIZE=ON ".[dev]"
-	LD_PRELOAD="$$(for library in asan ubsan stdc++; do $${CXX:-c++} -print-file-name=lib$$library.so; done | tr '\n' ' ')" \
-	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc \
-	  .venv-sanitize/bin/python -m pytest -p no:cacheprovider $(SANITIZED) -k "not takes_no_more_memory"
+sanitize: build/address/package
+	$(UNDER_ADDRESS) $(SANITIZED) -k "not takes_no_more_memory"
+
+# A minute's worth of it: calls and model files that are wrong.
+sanitize-quick: build/address/package
+	$(UNDER_ADDRESS) tests/core -k "bad_calls or damaged"
+
+# Tests whose work is shared by threads. "hogwild" threads write to the same weights without locks, as its paper has it.
+THREADED := tests/core/kernels tests/core/plt tests/core/online_plt tests/core/fastxml tests/core/spectral tests/core/softmax tests/core/text \
+  tests/core/trees tests/attacks/test_races.py tests/trees/test_kmeans.py
+sanitize-threads: build/thread/package
+	$(UNDER_THREAD) $(THREADED) -k "not hogwild"
 
 clean:
-	rm -rf build .venv .venv-sanitize .mypy_cache .ruff_cache .pytest_cache
+	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache

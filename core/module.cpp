@@ -1,8 +1,8 @@
-/// The compiled module `ramify._core`: each idea binds itself in a file of its own.
+/// The compiled module `ramify._core`: each method has its own bind*.cpp.
 #include <nanobind/nanobind.h>
 
-#include "kernels/kernels.hpp"
 #include "base/parallel.hpp"
+#include "kernels/kernels.hpp"
 
 namespace nb = nanobind;
 
@@ -14,11 +14,13 @@ void bind_online(nb::module_& m);
 void bind_decide(nb::module_& m);
 void bind_fastxml(nb::module_& m);
 void bind_interpolated(nb::module_& m);
-void bind_spectral(nb::module_& m);
+void bind_candidate_trees(nb::module_& m);
+void bind_spectral_model(nb::module_& m);
 void bind_memory_tree(nb::module_& m);
 void bind_ngrams(nb::module_& m);
 void bind_softmax(nb::module_& m);
 void bind_lomtree(nb::module_& m);
+void bind_filter_tree(nb::module_& m);
 
 static void poll_python_signals() {
     nb::gil_scoped_acquire gil;
@@ -28,8 +30,9 @@ static void poll_python_signals() {
 NB_MODULE(_core, m) {
     ramify::poll_interrupt = poll_python_signals;
     m.doc() = "The hot loops of ramify; plain arrays in, plain arrays out.";
-    m.def("instruction_set", [] { return ramify::kernels().name; },
-          "The vector instructions chosen for this processor: baseline, avx2 or avx512.");
+    m.def(
+        "instruction_set", [] { return ramify::kernels().name; },
+        "The vector instructions chosen for this processor: baseline, avx2 or avx512.");
     nb::class_<ramify::Progress>(m, "Progress", "Counts of finished and of all work, readable while the core runs.")
         .def(nb::init<>())
         .def_prop_ro("done", [](const ramify::Progress& p) { return p.done.load(); })
@@ -42,9 +45,11 @@ NB_MODULE(_core, m) {
     bind_decide(m);
     bind_fastxml(m);
     bind_interpolated(m);
-    bind_spectral(m);
+    bind_candidate_trees(m);
+    bind_spectral_model(m);
     bind_memory_tree(m);
     bind_ngrams(m);
     bind_softmax(m);
     bind_lomtree(m);
+    bind_filter_tree(m);
 }

@@ -1,5 +1,5 @@
-/// Passes of stochastic gradient descent over labelled rows, in another order each time: what the classifier behind a candidate tree and the space that
-/// the tree may be grown in are learned by.
+/// Epochs of stochastic gradient descent over labelled rows, each in another order. Trains the classifier behind a
+/// candidate tree, and the space that the tree may be grown in.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,8 @@ struct LabelledRows {
         return has_bias ? x.first(x.size() - 1) : x;
     }
     std::span<const std::int32_t> labels(std::int32_t i) const {
-        return y_label.subspan(static_cast<std::size_t>(y_begin[i]), static_cast<std::size_t>(y_begin[i + 1] - y_begin[i]));
+        return y_label.subspan(static_cast<std::size_t>(y_begin[i]),
+                               static_cast<std::size_t>(y_begin[i + 1] - y_begin[i]));
     }
     float weight(std::int32_t i) const { return row_weight.empty() ? 1.0f : row_weight[i]; }
 };
@@ -41,7 +42,8 @@ struct PassSettings {
 
 /// Calls begin(seed of the pass) before each pass, then step(row, share of the learning rate) for every row.
 template <class Begin, class Step>
-void for_every_step(std::size_t n_rows, const PassSettings& settings, std::uint64_t seed, Progress* progress, Begin&& begin, Step&& step) {
+void for_every_step(std::size_t n_rows, const PassSettings& settings, std::uint64_t seed, Progress* progress,
+                    Begin&& begin, Step&& step) {
     std::vector<std::int32_t> order(n_rows);
     std::iota(order.begin(), order.end(), 0);
     if (progress) progress->total = n_rows * static_cast<std::size_t>(settings.passes);

@@ -1,4 +1,4 @@
-/// What is asked of a classifier about a row, and how the answer is chosen: at most so many labels, each at least its threshold.
+/// A query about a row: at most top_k labels, each with at least its threshold, and how they are chosen.
 #pragma once
 
 #include <algorithm>
@@ -29,9 +29,10 @@ inline void keep_best(std::vector<LabelProbability>& labels, std::size_t k) {
 struct LabelQuery {
     std::int64_t top_k = 0;
     float threshold = 0;
-    std::span<const float> label_threshold;    ///< per label; empty: the one threshold
-    std::vector<std::int32_t> always;          ///< labels whose threshold is zero: part of the answer even if the model does not know them
-    bool has_every_label = false;              ///< the same for all labels
+    std::span<const float> label_threshold;  ///< per label; empty: the one threshold
+    std::vector<std::int32_t>
+        always;  ///< labels whose threshold is zero: part of the answer even if the model does not know them
+    bool has_every_label = false;  ///< the same for all labels
 
     void prepare(std::int64_t n_labels) {
         has_every_label = label_threshold.empty() && threshold <= 0;
@@ -41,8 +42,8 @@ struct LabelQuery {
     }
     float needed(std::int32_t l) const { return label_threshold.empty() ? threshold : label_threshold[l]; }
 
-    /// From the labels that reach their thresholds to the answer, best first. Behind them come labels of probability zero,
-    /// where that is enough: those for which the model knows nothing, is_known(label) says which ones it does.
+    /// From the labels that reach their thresholds to the answer, best first. Behind them come labels of probability
+    /// zero, where that is enough: those for which the model knows nothing, is_known(label) says which ones it does.
     template <class IsKnown>
     void choose(std::vector<LabelProbability>& found, std::int64_t n_labels, IsKnown&& is_known) const {
         const auto k = static_cast<std::size_t>(top_k);

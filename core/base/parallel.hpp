@@ -15,17 +15,17 @@
 
 namespace ramify {
 
-/// Called now and then by the thread that called into the core; throws to stop the work (Ctrl-C). May be null.
+/// Called regularly by the thread that called into the core; throws to stop the work (Ctrl-C). May be null.
 inline void (*poll_interrupt)() = nullptr;
 
-/// Lets work that takes long notice an interrupt half-way: the calling thread polls for one, the others are told.
+/// Lets long work notice an interrupt: the calling thread polls for one, the others read a flag.
 class Watch {
 public:
     Watch() : caller_(std::this_thread::get_id()), last_poll_(clock::now()) {}
 
     void stop() { is_stopped_ = true; }
 
-    /// Whether to give up. On the calling thread it throws what the poll throws.
+    /// Whether to stop. On the calling thread it throws what the poll throws.
     bool should_stop() {
         if (is_stopped_.load(std::memory_order_relaxed)) return true;
         if (poll_interrupt && std::this_thread::get_id() == caller_ && clock::now() - last_poll_ > interval) {
@@ -50,7 +50,7 @@ struct Progress {
     std::atomic<std::size_t> total{0};
 };
 
-/// No machine has use for more; each thread has scratch space of its own.
+/// An upper limit: each thread has its own scratch space.
 inline constexpr int max_threads = 1024;
 
 /// How many threads parallel_for starts when n_threads are asked for: at least one, never more than tasks.
@@ -58,9 +58,9 @@ inline int usable_threads(int n_threads, std::size_t n_tasks = max_threads) {
     return std::clamp(n_threads, 1, static_cast<int>(std::clamp<std::size_t>(n_tasks, 1, max_threads)));
 }
 
-/// Runs work(task, worker) for every task below n_tasks, worker being a number below usable_threads(n_threads, n_tasks).
-/// Tasks are handed out in order, one at a time; the first exception stops the rest and is rethrown here.
-/// Work whose tasks take long asks the watch, if there is one, whether to give up.
+/// Runs work(task, worker) for every task below n_tasks, worker being a number below usable_threads(n_threads,
+/// n_tasks). Tasks are handed out in order, one at a time; the first exception stops the rest and is rethrown here.
+/// Work with long tasks asks the watch, if there is one, whether to stop.
 template <class Work>
 void parallel_for(std::size_t n_tasks, int n_threads, Work&& work, Watch* watch = nullptr) {
     n_threads = usable_threads(n_threads, n_tasks);
@@ -101,7 +101,7 @@ void parallel_for(std::size_t n_tasks, int n_threads, Work&& work, Watch* watch 
             ++n_running;
         }
     } catch (const std::system_error&) {
-        // The system has no more threads to give: those that run do the work, and the answer is the same.
+        // The system cannot start more threads: those that run do the work, with the same result.
     }
     run(0);
     for (std::unique_lock lock(mutex); n_running > 0;) {
@@ -114,7 +114,9 @@ void parallel_for(std::size_t n_tasks, int n_threads, Work&& work, Watch* watch 
     if (failure) std::rethrow_exception(failure);
 }
 
-inline std::size_t n_chunks(std::int64_t n, std::int64_t chunk) { return static_cast<std::size_t>((n + chunk - 1) / chunk); }
+inline std::size_t n_chunks(std::int64_t n, std::int64_t chunk) {
+    return static_cast<std::size_t>((n + chunk - 1) / chunk);
+}
 
 /// Runs work(first, last, worker) over n items, each time a chunk of them, the last of which is not part of it.
 template <class Work>

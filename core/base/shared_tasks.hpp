@@ -11,15 +11,16 @@
 
 namespace ramify {
 
-/// For every task below n_tasks, in this order: n = open(task, owner), step(task, k, owner, worker) for every k below n, by any
-/// workers at the same time, and close(task, owner) when all are done. The owner is the worker who opened the task; it opens no
-/// other one before that is closed, so what it prepared may lie in space of its own.
-/// Workers are numbered below usable_threads(n_threads, most_steps), most_steps being all the tasks' steps, or more.
+/// For every task below n_tasks, in this order: n = open(task, owner), step(task, k, owner, worker) for every k below
+/// n, by any workers at the same time, and close(task, owner) when all are done. The owner is the worker that opened
+/// the task; it opens no other one before that is closed, so what it prepared may lie in space of its own. Workers are
+/// numbered below usable_threads(n_threads, most_steps), most_steps being all the tasks' steps, or more.
 template <class Open, class Step, class Close>
-void share_tasks(std::size_t n_tasks, std::size_t most_steps, int n_threads, Open&& open, Step&& step, Close&& close, Watch& watch) {
+void share_tasks(std::size_t n_tasks, std::size_t most_steps, int n_threads, Open&& open, Step&& step, Close&& close,
+                 Watch& watch) {
     struct Opened {
         std::size_t task = 0;
-        int next = 0, end = 0;  ///< steps that nobody took yet
+        int next = 0, end = 0;  ///< steps not yet taken
         int undone = 0;         ///< steps that are not done, taken or not
     };
     const int n_workers = usable_threads(n_threads, most_steps);
@@ -63,7 +64,7 @@ void share_tasks(std::size_t n_tasks, std::size_t most_steps, int n_threads, Ope
             take_steps(worker, worker);
         return true;
     };
-    // Helping begins when there is no task left to open: so nobody opens one into space that a helper still reads.
+    // Helping begins when no task is left to open: no task is opened into space that a helper still reads.
     auto help = [&](int worker) {
         std::unique_lock lock(mutex);
         const auto with_most = std::ranges::max_element(opened, {}, [](const Opened& o) { return o.end - o.next; });
@@ -72,14 +73,17 @@ void share_tasks(std::size_t n_tasks, std::size_t most_steps, int n_threads, Ope
             take_steps(static_cast<int>(with_most - opened.begin()), worker);
             return true;
         }
-        // Now and then awake without being told: who failed while opening tells nobody but the watch.
+        // Wake up regularly: a worker that fails while opening notifies only the watch.
         if (n_opening > 0) changed.wait_for(lock, std::chrono::milliseconds(1));
         return n_opening > 0;
     };
-    parallel_for(n_workers, n_workers, [&](std::size_t, int worker) {
-        while (!watch.should_stop() && open_next(worker)) {}
-        while (!watch.should_stop() && help(worker)) {}
-    }, &watch);
+    parallel_for(
+        n_workers, n_workers,
+        [&](std::size_t, int worker) {
+            while (!watch.should_stop() && open_next(worker)) {}
+            while (!watch.should_stop() && help(worker)) {}
+        },
+        &watch);
 }
 
 }  // namespace ramify

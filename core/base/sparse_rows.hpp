@@ -10,23 +10,26 @@
 #include <span>
 #include <vector>
 
-#include "kernels/kernels.hpp"
 #include "base/parallel.hpp"
+#include "kernels/kernels.hpp"
 
 namespace ramify {
 
+/// One row of a CSR array, not owned.
 struct RowView {
     std::span<const std::int32_t> indices;
     std::span<const float> values;
 };
 
+/// A CSR array, not owned.
 struct CsrView {
     std::span<const std::int64_t> indptr;
     std::span<const std::int32_t> indices;
-    std::span<const float> data;
+    std::span<const float> data;  ///< empty where only the columns matter
     std::int64_t n_columns;
 
     std::int64_t n_rows() const { return static_cast<std::int64_t>(indptr.size()) - 1; }
+    std::int64_t length(std::int64_t i) const { return indptr[i + 1] - indptr[i]; }
     RowView row(std::int64_t i) const {
         const auto from = static_cast<std::size_t>(indptr[i]), length = static_cast<std::size_t>(indptr[i + 1]) - from;
         return {indices.subspan(from, length), data.subspan(from, length)};
@@ -50,7 +53,8 @@ struct FeatureSettings {
         }
         std::size_t n = 0;
         for (std::size_t k = 0; k < indices.size(); ++k)
-            if (values[k] != 0.0f) out[n++] = {static_cast<std::uint32_t>(indices[k]), static_cast<float>(values[k] * scale)};
+            if (values[k] != 0.0f)
+                out[n++] = {static_cast<std::uint32_t>(indices[k]), static_cast<float>(values[k] * scale)};
         if (bias != 0.0f) out[n++] = {static_cast<std::uint32_t>(n_features), bias};
         return n;
     }
@@ -66,10 +70,11 @@ struct FeatureSettings {
 /// All rows of X, prepared once before training.
 struct PreparedRows {
     std::vector<std::int64_t> begin;
-    std::unique_ptr<Entry[]> entries;  ///< not a std::vector: nobody wants the zeros it would write first
+    std::unique_ptr<Entry[]> entries;  ///< not a std::vector, which would write zeros first
     std::vector<float> squared_norm;
 
-    PreparedRows(const CsrView& X, const FeatureSettings& features, int n_threads) : begin(X.n_rows() + 1, 0), squared_norm(X.n_rows()) {
+    PreparedRows(const CsrView& X, const FeatureSettings& features, int n_threads)
+        : begin(X.n_rows() + 1, 0), squared_norm(X.n_rows()) {
         constexpr std::int64_t chunk = 1024;
         auto for_every_row = [&](auto&& work) {
             parallel_chunks(X.n_rows(), chunk, n_threads, [&](std::int64_t first, std::int64_t last, int) {

@@ -1,4 +1,5 @@
-/// Threads that work in step: a team with a barrier, for work that alternates between phases many thousand times a second.
+/// Threads that work in step: a team with a barrier, for work that alternates between phases many thousand times a
+/// second.
 #pragma once
 
 #include <atomic>
@@ -21,8 +22,9 @@ public:
 
     int size() const { return size_; }
 
-    /// Runs work(worker) on every member at once, worker 0 being the caller. If the system has no more threads to give, the team is
-    /// smaller, which `size` tells from inside. `work` must not throw; it calls `fail` and goes on to the barriers all must reach.
+    /// Runs work(worker) on every member at once, worker 0 being the caller. If the system cannot start more threads,
+    /// the team is smaller: `size` says so inside. `work` must not throw; it calls `fail` and continues to the
+    /// barriers.
     template <class Work>
     void run(Work&& work) {
         std::atomic<bool> is_open{false};
@@ -33,7 +35,7 @@ public:
                     is_open.wait(false);
                     work(worker);
                 });
-        } catch (...) {  // whoever has started must be let go
+        } catch (...) {  // release those that have started
         }
         size_ = static_cast<int>(others.size()) + 1;
         is_open = true;
@@ -43,7 +45,7 @@ public:
         if (failure_) std::rethrow_exception(failure_);
     }
 
-    /// Nobody passes before all have come. Others may need the processor, so waiting does not spin for long.
+    /// A barrier. Other threads may need the processor, so waiting does not spin for long.
     void wait() {
         if (size_ == 1) return;
         const unsigned round = round_.load(std::memory_order_relaxed);

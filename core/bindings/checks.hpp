@@ -1,4 +1,4 @@
-/// What the bindings refuse before the core reads it: rows, labels and weights that do not fit. Each mistake has one wording.
+/// Checks of arguments before the core reads them: rows, labels and weights. Each mistake has one message.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -11,22 +11,24 @@
 #include <span>
 #include <string>
 
-#include "bindings/arrays.hpp"
 #include "base/label_query.hpp"
+#include "bindings/arrays.hpp"
 
 namespace ramify {
 
 inline void check_label_count(std::int64_t n_labels) {
-    if (n_labels < 0 || n_labels > std::numeric_limits<std::int32_t>::max()) throw nb::value_error("n_labels is out of range");
+    if (n_labels < 0 || n_labels > std::numeric_limits<std::int32_t>::max())
+        throw nb::value_error("n_labels is out of range");
 }
 
 /// The labels of rows, for rows that X has.
-inline void check_label_rows(const Longs& x_indptr, const Longs& y_indptr, const Ints& y_indices, std::int64_t n_labels) {
+inline void check_label_rows(const Longs& x_indptr, const Longs& y_indptr, const Ints& y_indices,
+                             std::int64_t n_labels) {
     check_csr(view(y_indptr), view(y_indices), n_labels, "Y");
     if (x_indptr.size() != y_indptr.size()) throw nb::value_error("X and Y differ in their number of rows");
 }
 
-/// Whether the entries of each row rise, so that none is there twice.
+/// Whether the indices of each row are strictly increasing.
 inline bool rises_in_rows(std::span<const std::int64_t> indptr, std::span<const std::int32_t> indices) {
     for (std::size_t i = 1; i < indptr.size(); ++i)
         for (std::int64_t k = indptr[i - 1] + 1; k < indptr[i]; ++k)
@@ -34,43 +36,51 @@ inline bool rises_in_rows(std::span<const std::int64_t> indptr, std::span<const 
     return true;
 }
 
-/// Labels that rise within each row.
-inline void check_rising_labels(const Longs& x_indptr, const Longs& y_indptr, const Ints& y_indices, std::int64_t n_labels) {
+/// Labels, strictly increasing within each row.
+inline void check_rising_labels(const Longs& x_indptr, const Longs& y_indptr, const Ints& y_indices,
+                                std::int64_t n_labels) {
     check_label_count(n_labels);
     check_label_rows(x_indptr, y_indptr, y_indices, n_labels);
-    if (!rises_in_rows(view(y_indptr), view(y_indices))) throw nb::value_error("Y: labels of a row must rise");
-    if (x_indptr.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) throw nb::value_error("at most 2^31 - 2 rows");
+    if (!rises_in_rows(view(y_indptr), view(y_indices)))
+        throw nb::value_error("Y: labels of a row must be strictly increasing");
+    if (x_indptr.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
+        throw nb::value_error("at most 2^31 - 2 rows");
 }
 
 /// Labels whose probabilities are asked for.
 inline void check_named_labels(const Ints& labels, std::int64_t n_labels) {
     for (std::int32_t l : view(labels))
-        if (l < 0 || l >= n_labels) throw nb::value_error(("label " + std::to_string(l) + " is outside the model's labels").c_str());
+        if (l < 0 || l >= n_labels)
+            throw nb::value_error(("label " + std::to_string(l) + " is outside the model's labels").c_str());
 }
 
 /// The same, each row with labels of its own.
-inline void check_named_labels(const Longs& x_indptr, const Longs& label_indptr, const Ints& labels, std::int64_t n_labels) {
+inline void check_named_labels(const Longs& x_indptr, const Longs& label_indptr, const Ints& labels,
+                               std::int64_t n_labels) {
     check_csr(view(label_indptr), view(labels), n_labels, "labels");
-    if (label_indptr.size() != x_indptr.size()) throw nb::value_error("X and the named labels differ in their number of rows");
+    if (label_indptr.size() != x_indptr.size())
+        throw nb::value_error("X and the named labels differ in their number of rows");
 }
 
 /// At most top_k labels, all by default, that reach the threshold or each its own.
-inline LabelQuery checked_query(std::int64_t n_labels, std::optional<std::int64_t> top_k, float threshold, const std::optional<Floats>& label_threshold = {}) {
+inline LabelQuery checked_query(std::int64_t n_labels, std::optional<std::int64_t> top_k, float threshold,
+                                const std::optional<Floats>& label_threshold = {}) {
     LabelQuery query;
     query.top_k = top_k.value_or(n_labels);
     query.threshold = threshold;
     if (label_threshold) {
         query.label_threshold = view(*label_threshold);
-        if (query.label_threshold.size() != static_cast<std::size_t>(n_labels)) throw nb::value_error("label_threshold needs a value for each label");
+        if (query.label_threshold.size() != static_cast<std::size_t>(n_labels))
+            throw nb::value_error("label_threshold needs a value for each label");
     }
     return query;
 }
 
-/// One row for a model of so many features.
+/// One row for a model of n_features features.
 inline void check_row(const Ints& indices, const Floats& values, std::int64_t n_features) {
     if (indices.size() != values.size()) throw nb::value_error("indices and values differ in length");
     for (std::int32_t j : view(indices))
-        if (j < 0 || j >= n_features) throw nb::value_error("a feature number is outside the model's features");
+        if (j < 0 || j >= n_features) throw nb::value_error("a feature number is >= n_features or negative");
 }
 
 /// One row for a learner, which takes any feature.
@@ -84,12 +94,14 @@ template <class T>
 std::span<const T> checked_positive(const Input<T>& values, std::size_t size, const char* name) {
     if (values.size() != size) throw nb::value_error((std::string(name) + " has a wrong length").c_str());
     for (T v : view(values))
-        if (!(v > 0) || !std::isfinite(v)) throw nb::value_error((std::string(name) + " must be finite and above 0").c_str());
+        if (!(v > 0) || !std::isfinite(v))
+            throw nb::value_error((std::string(name) + " must be finite and above 0").c_str());
     return view(values);
 }
 
-/// Weights that need not be given: empty if they are not.
-inline std::span<const float> checked_positive(const std::optional<Floats>& values, std::size_t size, const char* name) {
+/// Optional weights: empty if not given.
+inline std::span<const float> checked_positive(const std::optional<Floats>& values, std::size_t size,
+                                               const char* name) {
     return values ? checked_positive(*values, size, name) : std::span<const float>{};
 }
 

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/arrays.hpp"
 #include "base/parallel.hpp"
+#include "bindings/arrays.hpp"
 
 namespace ramify {
 
@@ -28,12 +28,12 @@ struct LabelArrays {
             probability.push_back(f.probability);
         }
     }
-    nb::tuple to_tuple() && { return nb::make_tuple(to_numpy(std::move(label)), to_numpy(std::move(probability))); }
+    RowAnswer to_tuple() && { return nb::make_tuple(to_numpy(std::move(label)), to_numpy(std::move(probability))); }
 };
 
 /// The answer to one row.
 template <class Found>
-nb::tuple row_answer(const std::vector<Found>& found) {
+RowAnswer row_answer(const std::vector<Found>& found) {
     LabelArrays arrays;
     arrays.add(found);
     return std::move(arrays).to_tuple();
@@ -49,14 +49,15 @@ struct RankedAnswers {
         for (const Found& f : found) label.push_back(f.label);
         begin.push_back(std::ssize(label));
     }
-    nb::tuple to_tuple() && { return nb::make_tuple(to_numpy(std::move(begin)), to_numpy(std::move(label))); }
+    RankedRows to_tuple() && { return nb::make_tuple(to_numpy(std::move(begin)), to_numpy(std::move(label))); }
 };
 
 /// The answers to many rows, collected by threads that each take a chunk of rows at once.
 template <class Found>
 class CsrAnswers {
 public:
-    CsrAnswers(std::int64_t n_rows, std::int64_t chunk) : chunk_(chunk), indptr_(static_cast<std::size_t>(n_rows) + 1, 0), of_chunk_(n_chunks(n_rows, chunk)) {}
+    CsrAnswers(std::int64_t n_rows, std::int64_t chunk)
+        : chunk_(chunk), indptr_(static_cast<std::size_t>(n_rows) + 1, 0), of_chunk_(n_chunks(n_rows, chunk)) {}
 
     /// The answer to row i, which is put in order of labels; the rows of a chunk come in order.
     void add(std::int64_t i, std::vector<Found>& found) {
@@ -73,14 +74,15 @@ public:
         all_.probability.reserve(static_cast<std::size_t>(indptr_.back()));
         for (auto& answer : of_chunk_) {
             all_.add(answer);
-            std::vector<Found>().swap(answer);  // long answers would need twice the memory
+            std::vector<Found>().swap(answer);  // otherwise the peak is twice the answer
         }
     }
 
-    /// indptr, labels, probabilities, and whatever else is told.
+    /// indptr, labels, probabilities, and more values.
     template <class... More>
     nb::tuple to_tuple(More&&... more) && {
-        return nb::make_tuple(to_numpy(std::move(indptr_)), to_numpy(std::move(all_.label)), to_numpy(std::move(all_.probability)), std::forward<More>(more)...);
+        return nb::make_tuple(to_numpy(std::move(indptr_)), to_numpy(std::move(all_.label)),
+                              to_numpy(std::move(all_.probability)), std::forward<More>(more)...);
     }
 
 private:

@@ -1,4 +1,4 @@
-/// Rows for a learner that takes one after the other: each with any number of labels and a weight, in their order or a given one.
+/// Rows for an online learner, each with any number of labels and a weight, in their own order or a given one.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,8 +10,8 @@
 #include <optional>
 #include <span>
 
-#include "bindings/arrays.hpp"
 #include "base/parallel.hpp"
+#include "bindings/arrays.hpp"
 
 namespace ramify {
 
@@ -20,26 +20,32 @@ struct LearningRows {
     std::span<const std::int64_t> label_begin;
     std::span<const std::int32_t> labels;
     std::span<const float> weight;                       ///< empty: 1 each
-    std::optional<std::span<const std::int64_t>> order;  ///< numbers of rows; none: all as they come
+    std::optional<std::span<const std::int64_t>> order;  ///< row numbers; none: all rows in order
 
-    LearningRows(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices,
-                 const std::optional<Floats>& sample_weight, const std::optional<Longs>& given_order, std::int64_t n_columns)
-        : X(checked_csr(x_indptr, x_indices, x_data, n_columns, "X")), label_begin(view(y_indptr)), labels(view(y_indices)) {
+    LearningRows(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr,
+                 const Ints& y_indices, const std::optional<Floats>& sample_weight,
+                 const std::optional<Longs>& given_order, std::int64_t n_columns)
+        : X(checked_csr(x_indptr, x_indices, x_data, n_columns, "X")),
+          label_begin(view(y_indptr)),
+          labels(view(y_indices)) {
         check_csr(label_begin, labels, std::numeric_limits<std::int32_t>::max(), "Y");
         if (sample_weight) weight = view(*sample_weight);
-        if (label_begin.size() != X.indptr.size() || (sample_weight && static_cast<std::int64_t>(weight.size()) != X.n_rows()))
+        if (label_begin.size() != X.indptr.size() ||
+            (sample_weight && static_cast<std::int64_t>(weight.size()) != X.n_rows()))
             throw nb::value_error("X, Y and sample_weight differ in their number of rows");
         if (given_order) {
             order = view(*given_order);
             for (std::int64_t i : *order)
-                if (i < 0 || i >= X.n_rows()) throw nb::value_error("order names a row that X does not have");
+                if (i < 0 || i >= X.n_rows()) throw nb::value_error("order contains a row that X does not have");
         }
         for (float w : weight)
-            if (!(w >= 0) || !std::isfinite(w)) throw nb::value_error("sample_weight must not be negative, NaN or infinite");
+            if (!(w >= 0) || !std::isfinite(w))
+                throw nb::value_error("sample_weight must not be negative, NaN or infinite");
     }
 
     std::span<const std::int32_t> labels_of(std::int64_t i) const {
-        return labels.subspan(static_cast<std::size_t>(label_begin[i]), static_cast<std::size_t>(label_begin[i + 1] - label_begin[i]));
+        return labels.subspan(static_cast<std::size_t>(label_begin[i]),
+                              static_cast<std::size_t>(label_begin[i + 1] - label_begin[i]));
     }
 
     /// Calls work(row, its labels, its weight) for each row in turn.

@@ -10,21 +10,21 @@
 #include <type_traits>
 #include <utility>
 
-#include "bindings/arrays.hpp"
 #include "base/flat_arrays.hpp"
+#include "bindings/arrays.hpp"
 
 namespace ramify {
 
 /// Hands all arrays to numpy, each under its name.
 template <class Arrays>
-nb::dict to_dict(Arrays&& arrays) {
+ArrayDict to_dict(Arrays&& arrays) {
     static_assert(std::is_rvalue_reference_v<Arrays&&>, "the arrays are moved away");
     nb::dict out;
     for_each_array(arrays, [&](const char* name, auto& array) { out[name] = to_numpy(std::move(array)); });
     return out;
 }
 
-/// Views of the arrays of a saved model. What is taken stays alive in `keep`, whatever becomes of the dict.
+/// Views of the arrays of a saved model. `keep` keeps them alive.
 class SavedArrays {
 public:
     SavedArrays(const nb::dict& arrays, nb::list& keep) : arrays_(arrays), keep_(keep) {}
@@ -44,7 +44,7 @@ public:
         for_each_array(views, [&](const char* name, auto& view) { view = take<ElementOf<decltype(view)>>(name); });
     }
 
-    /// The same for what a learner goes on with; it says in one sentence what may be wrong.
+    /// The same for a learner's state, with one message for all mistakes.
     template <class T>
     std::span<const T> take_back(const std::string& name) const {
         if (const auto found = find<T, 1>(name)) return *found;

@@ -12,14 +12,15 @@
 
 namespace ramify {
 
-inline TreeView tree_view(const Input<std::int32_t>& parent, const Input<std::int32_t>& first_child, const Input<std::int32_t>& n_children,
-                          const Input<std::int32_t>& label, std::int64_t n_labels) {
+inline TreeView tree_view(const Input<std::int32_t>& parent, const Input<std::int32_t>& first_child,
+                          const Input<std::int32_t>& n_children, const Input<std::int32_t>& label,
+                          std::int64_t n_labels) {
     TreeView tree{view(parent), view(first_child), view(n_children), view(label)};
     tree.validate(n_labels);
     return tree;
 }
 
-inline nb::dict to_dict(BlockStorage&& storage) {
+inline ArrayDict to_dict(BlockStorage&& storage) {
     nb::dict arrays;
     const std::size_t n_panels = storage.panels.size() / panel_fields;
     arrays["panels"] = to_numpy(std::move(storage.panels), {n_panels, static_cast<std::size_t>(panel_fields)});

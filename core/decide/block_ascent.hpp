@@ -15,8 +15,8 @@ namespace ramify {
 
 /// Of each label: what is expected of the rows decided so far.
 struct ExpectedCounts {
-    std::span<double> hits;           ///< true positives; for coverage the probability that every decision for it is wrong
-    std::span<double> predicted;      ///< decisions for it
+    std::span<double> hits;       ///< true positives; for coverage the probability that every decision for it is wrong
+    std::span<double> predicted;  ///< decisions for it
     std::span<const double> positive;  ///< positives among all rows
     double n_rows;
 };
@@ -35,7 +35,9 @@ struct MacroJaccard {
     }
 };
 struct MacroRecall {
-    static double value(const ExpectedCounts& c, std::size_t j, double hits, double) { return c.positive[j] > 0 ? hits / c.positive[j] : 0; }
+    static double value(const ExpectedCounts& c, std::size_t j, double hits, double) {
+        return c.positive[j] > 0 ? hits / c.positive[j] : 0;
+    }
 };
 struct MacroBalancedAccuracy {
     static double value(const ExpectedCounts& c, std::size_t j, double hits, double predicted) {
@@ -49,7 +51,8 @@ struct MacroBalancedAccuracy {
 template <class Measure>
 struct CountGain {
     static double gain(const ExpectedCounts& c, std::size_t j, double p) {
-        return Measure::value(c, j, c.hits[j] + p, c.predicted[j] + 1) - Measure::value(c, j, c.hits[j], c.predicted[j]);
+        return Measure::value(c, j, c.hits[j] + p, c.predicted[j] + 1) -
+               Measure::value(c, j, c.hits[j], c.predicted[j]);
     }
     static void add(ExpectedCounts& c, std::size_t j, double p) {
         c.hits[j] += p;
@@ -62,7 +65,7 @@ struct CountGain {
     }
 };
 
-/// Labels for which at least one decision is right: the gain is the chance that this one is the first.
+/// Labels for which at least one decision is right: the gain is the probability that this one is the first.
 struct CoverageGain {
     static double wrong(double p) { return std::max(1 - p, 1e-9); }  // a certain one must be removable again
     static double gain(const ExpectedCounts& c, std::size_t j, double p) { return c.hits[j] * (1 - wrong(p)); }
@@ -76,9 +79,11 @@ struct CoverageGain {
     }
 };
 
-/// One pass over the rows in this order; `is_chosen` marks entries of P, at most k a row. The number of rows that changed.
+/// One pass over the rows in this order; `is_chosen` marks entries of P, at most k a row. The number of rows that
+/// changed.
 template <class Gain>
-std::int64_t ascend(const CsrView& P, std::int64_t k, std::span<const std::int64_t> order, ExpectedCounts counts, std::span<std::uint8_t> is_chosen) {
+std::int64_t ascend(const CsrView& P, std::int64_t k, std::span<const std::int64_t> order, ExpectedCounts counts,
+                    std::span<std::uint8_t> is_chosen) {
     std::vector<std::pair<double, std::int64_t>> gains;
     std::int64_t n_changed = 0;
     // The larger gain first, then the larger probability (rows of labels that gain nothing), then the lower label.
@@ -94,7 +99,8 @@ std::int64_t ascend(const CsrView& P, std::int64_t k, std::span<const std::int64
         gains.clear();
         for (std::int64_t e = begin; e < end; ++e) gains.emplace_back(Gain::gain(counts, P.indices[e], P.data[e]), e);
         const auto n_taken = static_cast<std::size_t>(std::min(k, end - begin));
-        if (n_taken < gains.size()) std::nth_element(gains.begin(), gains.begin() + static_cast<std::ptrdiff_t>(n_taken), gains.end(), better);
+        if (n_taken < gains.size())
+            std::nth_element(gains.begin(), gains.begin() + static_cast<std::ptrdiff_t>(n_taken), gains.end(), better);
         bool changes = false;
         for (std::size_t c = 0; c < n_taken; ++c) {
             const std::int64_t e = gains[c].second;

@@ -25,7 +25,8 @@ struct OnlineF {
         return std::max(half_f, static_cast<float>(n_positive / (n_positive + static_cast<double>(n_seen))));
     }
 
-    /// One row after the other: decide with the thresholds as they stand, then update those of labels true or decided for.
+    /// One row after the other: decide with the thresholds as they stand, then update those of labels true or decided
+    /// for.
     void pass(const CsrView& P, std::span<const std::int64_t> true_indptr, std::span<const std::int32_t> true_label) {
         const bool is_common = a.size() == 1 && positives.empty();  // a single label is nothing special
         for (std::int64_t i = 0; i < P.n_rows(); ++i) {
@@ -35,10 +36,12 @@ struct OnlineF {
             const float common = is_common ? threshold(0) : 0.0f;
             double n_hits = 0, n_touched = 0;
             while (p < p_end || y < y_end) {
-                const std::int32_t label = y == y_end || (p < p_end && P.indices[p] < true_label[y]) ? P.indices[p] : true_label[y];
+                const std::int32_t label =
+                    y == y_end || (p < p_end && P.indices[p] < true_label[y]) ? P.indices[p] : true_label[y];
                 const bool is_true = y < y_end && true_label[y] == label;
                 const bool is_stored = p < p_end && P.indices[p] == label;
-                const bool is_predicted = is_stored && P.data[p] >= (is_common ? common : threshold(static_cast<std::size_t>(label)));
+                const bool is_predicted =
+                    is_stored && P.data[p] >= (is_common ? common : threshold(static_cast<std::size_t>(label)));
                 p += is_stored;
                 y += is_true;
                 if (is_common) {

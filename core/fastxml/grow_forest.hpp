@@ -13,19 +13,19 @@
 #include <vector>
 
 #include "base/hashing.hpp"
-#include "forest/instance_forest.hpp"
-#include "fastxml/l1_logistic.hpp"
 #include "base/parallel.hpp"
-#include "fastxml/ranking_split.hpp"
 #include "base/sparse_rows.hpp"
+#include "fastxml/l1_logistic.hpp"
+#include "fastxml/ranking_split.hpp"
+#include "forest/instance_forest.hpp"
 
 namespace ramify {
 
 struct ForestSettings {
     std::int64_t n_trees = 50;
-    double max_leaf = 10;             ///< a node whose rows weigh no more is a leaf
+    double max_leaf = 10;  ///< a node whose rows weigh no more is a leaf
     std::int64_t labels_per_leaf = 100;
-    int max_iterations = 100;         ///< of the rankings and sides of a node
+    int max_iterations = 100;  ///< of the rankings and sides of a node
     SeparatorSettings separator;
 };
 
@@ -38,13 +38,20 @@ struct ForestData {
     std::int64_t n_labels;
     std::vector<std::uint64_t> row_hash;  ///< of a row's features and labels
 
-    ForestData(const PreparedRows& rows_, const RankedLabels& labels_, std::span<const float> row_weight_, std::int64_t n_columns_, std::int64_t n_labels_)
-        : rows(rows_), labels(labels_), row_weight(row_weight_), n_columns(n_columns_), n_labels(n_labels_), row_hash(labels.share.size()) {
+    ForestData(const PreparedRows& rows_, const RankedLabels& labels_, std::span<const float> row_weight_,
+               std::int64_t n_columns_, std::int64_t n_labels_)
+        : rows(rows_),
+          labels(labels_),
+          row_weight(row_weight_),
+          n_columns(n_columns_),
+          n_labels(n_labels_),
+          row_hash(labels.share.size()) {
         for (std::size_t i = 0; i < row_hash.size(); ++i) {
             const auto row = static_cast<std::int64_t>(i);
             std::uint64_t hash = 0;
             for (const Entry* e = rows.row(row); e != rows.row(row) + rows.length(row); ++e)
-                hash = mix(hash ^ (static_cast<std::uint64_t>(e->feature) << 32 | std::bit_cast<std::uint32_t>(e->value)));
+                hash =
+                    mix(hash ^ (static_cast<std::uint64_t>(e->feature) << 32 | std::bit_cast<std::uint32_t>(e->value)));
             for (std::int32_t l : labels.of(row)) hash = mix(hash ^ static_cast<std::uint32_t>(l));
             row_hash[i] = hash;
         }
@@ -53,12 +60,17 @@ struct ForestData {
     double weight(std::int32_t row) const { return row_weight.empty() ? 1.0 : row_weight[row]; }
 };
 
-/// Grows trees one after the other, in space of its own.
+/// Grows trees one after the other, in its own scratch space.
 class TreeGrower {
 public:
     TreeGrower(const ForestData& data, const ForestSettings& settings)
-        : data_(data), settings_(settings), split_(static_cast<std::size_t>(data.n_labels)), sums_(data.n_columns), column_of_(data.n_columns, -1),
-          dense_weight_(data.n_columns, 0.0f), label_total_(data.n_labels, 0.0) {}
+        : data_(data),
+          settings_(settings),
+          split_(static_cast<std::size_t>(data.n_labels)),
+          sums_(data.n_columns),
+          column_of_(data.n_columns, -1),
+          dense_weight_(data.n_columns, 0.0f),
+          label_total_(data.n_labels, 0.0) {}
 
     /// One tree; its node numbers begin at 0.
     ForestStorage grow(std::uint64_t seed, Progress* progress, Watch& watch) {
@@ -111,8 +123,8 @@ private:
     /// Puts the rows of the negative side first; how many they are. The separator is left in separator_.
     std::size_t split(std::span<std::int32_t> rows, std::uint64_t seed, Watch& watch) {
         side_.resize(rows.size());
-        // The start is drawn from what a row holds, not from its number: the order of rows does not matter, nor whether a row
-        // is given twice or weighs two.
+        // The start is drawn from what a row holds, not from its number: the order of rows does not matter, nor whether
+        // a row is given twice or weighs two.
         for (std::size_t k = 0; k < rows.size(); ++k) side_[k] = mix(seed ^ data_.row_hash[rows[k]]) >> 63;
         split_.run(data_.labels, rows, side_, settings_.max_iterations, nullptr, &watch);
         make_problem(rows);
@@ -132,7 +144,7 @@ private:
         return rows.size() - right.size();
     }
 
-    /// Rows without labels have no say in where to split: their side is chance.
+    /// Rows without labels do not influence the split: their side is random.
     void make_problem(std::span<const std::int32_t> rows) {
         problem_.is_positive.clear();
         problem_.cost.clear();
@@ -153,18 +165,21 @@ private:
         problem_.cells.resize(begin.back());
         next_.assign(begin.begin(), begin.end() - 1);
         for (std::size_t k = 0; k < used_.size(); ++k)
-            for (const Entry* e = data_.rows.row(used_[k]); e != data_.rows.row(used_[k]) + data_.rows.length(used_[k]); ++e)
-                if (const std::int32_t j = column_of_[e->feature]; j >= 0) problem_.cells[next_[j]++] = {static_cast<std::uint32_t>(k), e->value};
+            for (const Entry* e = data_.rows.row(used_[k]); e != data_.rows.row(used_[k]) + data_.rows.length(used_[k]);
+                 ++e)
+                if (const std::int32_t j = column_of_[e->feature]; j >= 0)
+                    problem_.cells[next_[j]++] = {static_cast<std::uint32_t>(k), e->value};
         for (std::int32_t f : feature_) column_of_[f] = -1;
     }
 
-    /// The features that can have a weight at all: the loss falls by no more than the sums below for a step of one along or
-    /// against a feature, wherever the weights are, and the penalty rises by one.
+    /// The features that can have a weight at all: the loss falls by no more than the sums below for a step of one
+    /// along or against a feature, wherever the weights are, and the penalty rises by one.
     void choose_columns() {
         touched_.clear();
         for (std::size_t k = 0; k < used_.size(); ++k) {
             const double cost = problem_.cost[k];
-            for (const Entry* e = data_.rows.row(used_[k]); e != data_.rows.row(used_[k]) + data_.rows.length(used_[k]); ++e) {
+            for (const Entry* e = data_.rows.row(used_[k]); e != data_.rows.row(used_[k]) + data_.rows.length(used_[k]);
+                 ++e) {
                 ColumnSums& sums = sums_[e->feature];
                 if (sums.count++ == 0) touched_.push_back(static_cast<std::int32_t>(e->feature));
                 const bool is_along = (e->value > 0) == (problem_.is_positive[k] != 0);
@@ -217,19 +232,20 @@ private:
     SeparatorSolver solver_;
     std::vector<std::int32_t> rows_, used_, touched_, feature_;
     std::vector<std::int8_t> side_;
-    std::vector<ColumnSums> sums_;          // per feature, empty between two nodes
-    std::vector<std::int32_t> column_of_;   // per feature, -1 between two nodes
-    std::vector<float> dense_weight_;       // per feature, zero between two nodes
+    std::vector<ColumnSums> sums_;         // per feature, empty between two nodes
+    std::vector<std::int32_t> column_of_;  // per feature, -1 between two nodes
+    std::vector<float> dense_weight_;      // per feature, zero between two nodes
     std::vector<std::size_t> next_;
     std::vector<std::pair<std::int32_t, float>> separator_;
-    std::vector<double> label_total_;       // per label, zero between two leaves
+    std::vector<double> label_total_;  // per label, zero between two leaves
     std::vector<LabelProbability> leaf_;
 };
 
 /// Appends a tree to a forest.
 inline void append_tree(ForestStorage& forest, const ForestStorage& tree) {
     const auto first_node = static_cast<std::int32_t>(forest.child.size());
-    const auto first_weight = static_cast<std::int64_t>(forest.weight.size()), first_label = static_cast<std::int64_t>(forest.label.size());
+    const auto first_weight = static_cast<std::int64_t>(forest.weight.size()),
+               first_label = static_cast<std::int64_t>(forest.label.size());
     for (std::int32_t c : tree.child) forest.child.push_back(c < 0 ? -1 : c + first_node);
     for (std::size_t v = 1; v < tree.weight_begin.size(); ++v) {
         forest.weight_begin.push_back(first_weight + tree.weight_begin[v]);
@@ -245,14 +261,17 @@ inline void append_tree(ForestStorage& forest, const ForestStorage& tree) {
 }
 
 /// All trees, a thread on each; the same forest for any number of threads.
-inline ForestStorage grow_forest(const ForestData& data, const ForestSettings& settings, std::uint64_t seed, int n_threads, Progress* progress) {
+inline ForestStorage grow_forest(const ForestData& data, const ForestSettings& settings, std::uint64_t seed,
+                                 int n_threads, Progress* progress) {
     const auto n_trees = static_cast<std::size_t>(settings.n_trees);
     if (progress) progress->total = n_trees * data.row_hash.size();
     std::vector<ForestStorage> trees(n_trees);
     std::vector<TreeGrower> growers;
     for (int k = 0; k < usable_threads(n_threads, n_trees); ++k) growers.emplace_back(data, settings);
     Watch watch;
-    parallel_for(n_trees, n_threads, [&](std::size_t t, int worker) { trees[t] = growers[worker].grow(mix(seed) + t, progress, watch); }, &watch);
+    parallel_for(
+        n_trees, n_threads,
+        [&](std::size_t t, int worker) { trees[t] = growers[worker].grow(mix(seed) + t, progress, watch); }, &watch);
     ForestStorage forest;
     forest.tree_begin.push_back(0);
     forest.weight_begin.push_back(0);
@@ -260,8 +279,9 @@ inline ForestStorage grow_forest(const ForestData& data, const ForestSettings& s
     std::size_t n_nodes = 0;
     for (ForestStorage& tree : trees) {
         n_nodes += tree.child.size();
-        if (n_nodes > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) 
-            throw std::length_error("the forest has more nodes than an int32 can number: fewer trees, or larger leaves");
+        if (n_nodes > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
+            throw std::length_error(
+                "the forest has more nodes than an int32 can number: fewer trees, or larger leaves");
         append_tree(forest, tree);
         tree = ForestStorage{};
     }

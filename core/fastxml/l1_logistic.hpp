@@ -35,9 +35,9 @@ struct SeparatorProblem {
 };
 
 struct SeparatorSettings {
-    double C = 1.0;        ///< cost of errors against the L1 norm of the weights
-    double eps = 0.01;     ///< stops when the optimum is violated by this share of what it is at zero weights
-    int max_newton = 20;   ///< Newton steps
+    double C = 1.0;       ///< cost of errors against the L1 norm of the weights
+    double eps = 0.01;    ///< stops when the optimum is violated by this share of what it is at zero weights
+    int max_newton = 20;  ///< Newton steps
 };
 
 /// Minimises |w|_1 + sum over rows of cost * log(1 + exp(-y w.x)), from w = 0.
@@ -46,7 +46,8 @@ class SeparatorSolver {
 public:
     std::vector<double> weight;  ///< per column
 
-    void solve(const SeparatorProblem& problem, const SeparatorSettings& settings, std::uint64_t seed, Watch* watch = nullptr) {
+    void solve(const SeparatorProblem& problem, const SeparatorSettings& settings, std::uint64_t seed,
+               Watch* watch = nullptr) {
         const std::size_t n_rows = problem.n_rows(), n_columns = problem.n_columns();
         random_ = seed;
         weight.assign(n_columns, 0.0);
@@ -157,21 +158,26 @@ private:
         }
     }
 
-    static double log_loss(double margin) { return margin > 0 ? std::log1p(std::exp(-margin)) : std::log1p(std::exp(margin)) - margin; }
+    static double log_loss(double margin) {
+        return margin > 0 ? std::log1p(std::exp(-margin)) : std::log1p(std::exp(margin)) - margin;
+    }
 
     /// Goes along the direction as far as the objective falls by enough; false if it does not fall at all.
     bool search_line(const SeparatorProblem& problem) {
         double expected = 0;
-        for (std::size_t j : active_) expected += gradient_[j] * direction_[j] + std::abs(weight[j] + direction_[j]) - std::abs(weight[j]);
+        for (std::size_t j : active_)
+            expected += gradient_[j] * direction_[j] + std::abs(weight[j] + direction_[j]) - std::abs(weight[j]);
         if (!(expected < 0)) return false;
         double length = 1;
         for (int k = 0; k < max_halvings; ++k, length /= 2) {
             double difference = 0;
-            for (std::size_t j : active_) difference += std::abs(weight[j] + length * direction_[j]) - std::abs(weight[j]);
+            for (std::size_t j : active_)
+                difference += std::abs(weight[j] + length * direction_[j]) - std::abs(weight[j]);
             for (std::size_t i = 0; i < problem.n_rows(); ++i) {
                 if (change_[i] == 0) continue;
                 const double sign = problem.is_positive[i] ? 1 : -1;
-                difference += problem.cost[i] * (log_loss(sign * (score_[i] + length * change_[i])) - log_loss(sign * score_[i]));
+                difference +=
+                    problem.cost[i] * (log_loss(sign * (score_[i] + length * change_[i])) - log_loss(sign * score_[i]));
             }
             if (!(difference <= 0.01 * length * expected)) continue;
             for (std::size_t j : active_) {

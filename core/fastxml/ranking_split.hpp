@@ -19,15 +19,15 @@ struct RankedLabels {
     std::span<const float> gain;  ///< what a label counts in the nDCG; empty: one for each
     std::vector<double> share;    ///< per row, its weight divided by its best possible DCG
 
-    RankedLabels(std::span<const std::int64_t> begin_, std::span<const std::int32_t> label_, std::span<const float> gain_,
-                 std::span<const float> row_weight)
+    RankedLabels(std::span<const std::int64_t> begin_, std::span<const std::int32_t> label_,
+                 std::span<const float> gain_, std::span<const float> row_weight)
         : begin(begin_), label(label_), gain(gain_), share(begin_.size() - 1, 0.0) {
         std::vector<double> ideal{0.0};
         for (std::size_t i = 0; i < share.size(); ++i) {
             const auto n = static_cast<std::size_t>(begin[i + 1] - begin[i]);
             while (ideal.size() <= n) ideal.push_back(ideal.back() + discount(ideal.size()));
-            // Rounded, so that sums of shares are exact in any order: rows in another order, or one given twice instead of
-            // a weight of two, lead to the same ranking, and rows that leave a side leave nothing behind.
+            // Rounded, so that sums of shares are exact in any order: rows in another order, or one given twice instead
+            // of a weight of two, lead to the same ranking, and rows that leave a side leave nothing behind.
             if (n > 0) share[i] = rounded(rounded(1 / ideal[n]) * (row_weight.empty() ? 1.0 : row_weight[i]));
         }
     }
@@ -35,7 +35,9 @@ struct RankedLabels {
     /// What the label at this rank (from 1) adds to the DCG.
     static double discount(std::size_t rank) { return 1 / std::log2(static_cast<double>(rank) + 1); }
 
-    std::span<const std::int32_t> of(std::int64_t row) const { return label.subspan(begin[row], begin[row + 1] - begin[row]); }
+    std::span<const std::int32_t> of(std::int64_t row) const {
+        return label.subspan(begin[row], begin[row + 1] - begin[row]);
+    }
     double gain_of(std::int32_t l) const { return gain.empty() ? 1.0 : gain[l]; }
 
 private:
@@ -47,10 +49,10 @@ class RankingSplit {
 public:
     explicit RankingSplit(std::size_t n_labels) : sums_(n_labels), value_(n_labels), is_listed_(n_labels, 0) {}
 
-    /// `side` holds 0 or 1 for each of the rows, at first a random one; `objectives`, if there, gets the objective of each round.
-    /// A row that both sides serve equally well, as one without labels, stays where it is.
-    void run(const RankedLabels& labels, std::span<const std::int32_t> rows, std::span<std::int8_t> side, int max_iterations,
-             std::vector<double>* objectives = nullptr, Watch* watch = nullptr) {
+    /// `side` holds 0 or 1 for each of the rows, at first a random one; `objectives`, if there, gets the objective of
+    /// each round. A row that both sides serve equally well, as one without labels, stays where it is.
+    void run(const RankedLabels& labels, std::span<const std::int32_t> rows, std::span<std::int8_t> side,
+             int max_iterations, std::vector<double>* objectives = nullptr, Watch* watch = nullptr) {
         list(labels, rows);
         for (std::size_t k = 0; k < rows.size(); ++k) add(labels, rows[k], side[k], 1.0);
         for (int iteration = 0; iteration < max_iterations; ++iteration) {
@@ -96,8 +98,8 @@ private:
         for (std::int32_t l : labels.of(row)) sums_[l].of[side] += share;
     }
 
-    /// Ranks the node's labels by what they are worth on a side, those that no row there has by what they are worth on the
-    /// other; what the ranking is worth.
+    /// Ranks the node's labels by their gain on a side, and labels that no row there has by their gain on the other
+    /// side. Returns the ranking's value.
     double rank(const RankedLabels& labels, int side) {
         order_.clear();
         for (std::int32_t l : listed_) {

@@ -1,4 +1,5 @@
-/// What the bindings of FastXML and of the spectral method share: a forest over saved arrays, and a row's way through a tree.
+/// Shared by the bindings of FastXML and of the spectral method: a forest over saved arrays, and a row's path through a
+/// tree.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -9,12 +10,13 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/checks.hpp"
-#include "forest/instance_forest.hpp"
 #include "bindings/saved_arrays.hpp"
+#include "forest/instance_forest.hpp"
 
 namespace ramify {
 
-inline InstanceForest attached_forest(const SavedArrays& saved, std::int64_t n_labels, const FeatureSettings& features) {
+inline InstanceForest attached_forest(const SavedArrays& saved, std::int64_t n_labels,
+                                      const FeatureSettings& features) {
     check_label_count(n_labels);
     InstanceForest forest;
     saved.take_all(forest);
@@ -24,14 +26,14 @@ inline InstanceForest attached_forest(const SavedArrays& saved, std::int64_t n_l
     return forest;
 }
 
-/// Who asks takes the row out of the scratch again.
+/// The caller clears the scratch afterwards.
 inline ForestRow placed_row(const InstanceForest& forest, const Ints& indices, const Floats& values, ForestScratch& s) {
     check_row(indices, values, forest.features.n_features);
     return forest.place({view(indices), view(values)}, s);
 }
 
 /// Nodes from the root to the leaf, each with its score, features, and what each of them added to the score.
-inline nb::list forest_route(const InstanceForest& forest, std::int64_t tree, const ForestRow& row) {
+inline PathSteps forest_route(const InstanceForest& forest, std::int64_t tree, const ForestRow& row) {
     nb::list steps;
     for (std::int64_t v = forest.tree_begin[tree];;) {
         std::vector<std::int32_t> feature;

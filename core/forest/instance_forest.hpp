@@ -12,24 +12,25 @@
 #include <vector>
 
 #include "base/flat_arrays.hpp"
-#include "kernels/kernels.hpp"
 #include "base/label_query.hpp"
 #include "base/sparse_rows.hpp"
+#include "kernels/kernels.hpp"
 
 namespace ramify {
 
-/// Node v of a tree sends a row to `child[v]` + 1 if its score is above zero, else to `child[v]`; in a leaf `child` is -1.
-/// Children come after their parent, trees one after the other. Vectors while growing, views of numpy arrays afterwards.
+/// Node v of a tree sends a row to `child[v]` + 1 if its score is above zero, else to `child[v]`; in a leaf `child` is
+/// -1. Children come after their parent, trees one after the other. Vectors while growing, views of numpy arrays
+/// afterwards.
 template <template <class> class Array>
 struct ForestArrays {
-    Array<std::int64_t> tree_begin;     ///< n_trees + 1: a tree's nodes, the root first
-    Array<std::int32_t> child;          ///< per node
-    Array<float> mass;                  ///< per node: the weight of the training rows that came there
-    Array<std::int64_t> weight_begin;   ///< n_nodes + 1
-    Array<std::int32_t> weight_feature; ///< rising within a node; the bias feature is the last one
+    Array<std::int64_t> tree_begin;      ///< n_trees + 1: a tree's nodes, the root first
+    Array<std::int32_t> child;           ///< per node
+    Array<float> mass;                   ///< per node: the weight of the training rows that came there
+    Array<std::int64_t> weight_begin;    ///< n_nodes + 1
+    Array<std::int32_t> weight_feature;  ///< rising within a node; the bias feature is the last one
     Array<float> weight;
-    Array<std::int64_t> label_begin;    ///< n_nodes + 1
-    Array<std::int32_t> label;          ///< rising within a leaf
+    Array<std::int64_t> label_begin;  ///< n_nodes + 1
+    Array<std::int32_t> label;        ///< rising within a leaf
     Array<float> probability;
 };
 using ForestStorage = ForestArrays<OwnedArray>;
@@ -73,7 +74,8 @@ struct InstanceForest : ForestArrays<ArrayView> {
     std::int64_t n_nodes() const { return static_cast<std::int64_t>(child.size()); }
 
     void attach() {
-        if (tree_begin.size() < 2 || tree_begin.front() != 0 || tree_begin.back() != n_nodes()) refuse_arrays("tree_begin");
+        if (tree_begin.size() < 2 || tree_begin.front() != 0 || tree_begin.back() != n_nodes())
+            refuse_arrays("tree_begin");
         for (std::size_t t = 1; t < tree_begin.size(); ++t)
             if (tree_begin[t] <= tree_begin[t - 1]) refuse_arrays("tree_begin");
         if (mass.size() != child.size()) refuse_arrays("mass");
@@ -126,7 +128,8 @@ struct InstanceForest : ForestArrays<ArrayView> {
 
     /// Puts a row into the scratch, from where `clear` takes it again.
     ForestRow place(const RowView& row, ForestScratch& s) const {
-        if (s.dense.size() < static_cast<std::size_t>(features.n_columns())) s.dense.resize(static_cast<std::size_t>(features.n_columns()), 0.0f);
+        if (s.dense.size() < static_cast<std::size_t>(features.n_columns()))
+            s.dense.resize(static_cast<std::size_t>(features.n_columns()), 0.0f);
         s.entries.clear();
         features.append(row.indices, row.values, s.entries);
         scatter(s.entries, s.dense.data());
@@ -167,7 +170,8 @@ struct InstanceForest : ForestArrays<ArrayView> {
 private:
     std::size_t n_words() const { return static_cast<std::size_t>(features.n_columns() + 63) / 64; }
 
-    /// Nodes of many weights, those near the roots, get a bitmap of their features, so that a row need not go through all.
+    /// Nodes of many weights, those near the roots, get a bitmap of their features, so that a row need not go through
+    /// all.
     void index_wide_nodes() {
         // From here on the bitmap takes no more than four times the space of the weights themselves.
         const std::int64_t wide = std::max<std::int64_t>(32, features.n_columns() / 128);
@@ -179,9 +183,11 @@ private:
             index_of_[v] = n_indexed++;
             const std::size_t base = bitmap_.size();
             bitmap_.resize(base + n_words());
-            for (std::int64_t k = weight_begin[v]; k < weight_begin[v + 1]; ++k) bitmap_[base + weight_feature[k] / 64].bits |= 1ull << (weight_feature[k] % 64);
+            for (std::int64_t k = weight_begin[v]; k < weight_begin[v + 1]; ++k)
+                bitmap_[base + weight_feature[k] / 64].bits |= 1ull << (weight_feature[k] % 64);
             for (std::size_t w = base + 1; w < bitmap_.size(); ++w)
-                bitmap_[w].before = bitmap_[w - 1].before + static_cast<std::uint64_t>(std::popcount(bitmap_[w - 1].bits));
+                bitmap_[w].before =
+                    bitmap_[w - 1].before + static_cast<std::uint64_t>(std::popcount(bitmap_[w - 1].bits));
         }
     }
 
@@ -201,8 +207,10 @@ private:
         if (child[v] < 0 ? child[v] != -1 : (child[v] <= v || child[v] >= end - 1)) refuse_arrays("child");
         const auto n_weights = static_cast<std::size_t>(weight_begin[v + 1] - weight_begin[v]);
         const auto n_here = static_cast<std::size_t>(label_begin[v + 1] - label_begin[v]);
-        if (child[v] < 0 ? n_weights > 0 : n_here > 0) refuse_arrays("a leaf with weights, or an inner node with labels");
-        if (!rises_within(weight_feature.subspan(weight_begin[v], n_weights), features.n_columns())) refuse_arrays("weight_feature");
+        if (child[v] < 0 ? n_weights > 0 : n_here > 0)
+            refuse_arrays("a leaf with weights, or an inner node with labels");
+        if (!rises_within(weight_feature.subspan(weight_begin[v], n_weights), features.n_columns()))
+            refuse_arrays("weight_feature");
         if (!rises_within(label.subspan(label_begin[v], n_here), n_labels)) refuse_arrays("label");
     }
 };

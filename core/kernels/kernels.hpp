@@ -19,9 +19,9 @@ struct SolverSettings {
     float C = 1.0f;                ///< cost of a training error against the L2 norm of the weights
     float positive_weight = 1.0f;  ///< multiplies C for positive examples
     int max_epochs = 5;
-    float last_step = 0.6f;   ///< the last epoch takes damped steps, which averages the noise of the row order away
-    float eps = 0.01f;        ///< dual steps smaller than this are not taken; an epoch without any ends the work
-    float prune = 0.1f;       ///< weights of at most this size are dropped
+    float last_step = 0.6f;  ///< the last epoch takes damped steps, which averages the noise of the row order away
+    float eps = 0.01f;       ///< dual steps smaller than this are not taken; an epoch without any ends the work
+    float prune = 0.1f;      ///< weights of at most this size are dropped
 };
 
 /// The widest tile: siblings solved together, so that their weights and accumulators stay close.
@@ -30,9 +30,9 @@ inline constexpr int max_tile_columns = 32;
 /// Binary problems of some siblings on the same rows: dual coordinate descent, all columns of a row at once.
 struct TileProblem {
     int n_rows;
-    int n_columns;                  ///< at most max_tile_columns; padded to `stride` floats a feature
-    int stride;                     ///< multiple of the kernels' lanes
-    const Entry* const* rows;       ///< the rows' non-zeros
+    int n_columns;             ///< at most max_tile_columns; padded to `stride` floats a feature
+    int stride;                ///< multiple of the kernels' lanes
+    const Entry* const* rows;  ///< the rows' non-zeros
     const int* row_length;
     const float* squared_norm;      ///< of each row
     const float* row_weight;        ///< importance of each row, or null
@@ -44,8 +44,9 @@ struct TileProblem {
     int first_epoch = 0;            ///< a problem may be solved some epochs at a time, on the same arrays
     int end_epoch = 0;
     std::uint64_t seed = 0;
-    bool (*should_stop)(void*) = nullptr;  ///< asked every few thousand rows, if there is one; the answer is then worthless
-    void* watch = nullptr;                 ///< its argument
+    bool (*should_stop)(void*) =
+        nullptr;            ///< asked every few thousand rows, if there is one; the answer is then worthless
+    void* watch = nullptr;  ///< its argument
 };
 
 /// Eight neighbouring columns of a frozen panel; see panel_rows.hpp.
@@ -93,36 +94,44 @@ struct BitmapWord {
 /// Columns are rounded up, in rows to 4 or a multiple of 8, in scores, signs and gradients to a multiple of 8.
 struct OnlineKernels {
     /// scores[c] = sum over k of value[k] * weight c of row[k].
-    void (*score)(const float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n, int n_columns, float* scores);
-    /// From scores (times scale) to gradients of the logistic loss, in place; sign is +1, -1, or 0 for a column that learns nothing.
+    void (*score)(const float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n,
+                  int n_columns, float* scores);
+    /// From scores (times scale) to gradients of the logistic loss, in place; sign is +1, -1, or 0 for a column that
+    /// learns nothing.
     void (*gradient)(const float* sign, float scale, float weight, int n_columns, float* scores);
     /// AdaGrad: the second half of a row holds the sums of squared gradients.
-    void (*adagrad)(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n, int n_columns, const float* gradient,
-                    float rate, float eps, float decay);
+    void (*adagrad)(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n,
+                    int n_columns, const float* gradient, float rate, float eps, float decay);
     /// Plain descent.
-    void (*descend)(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n, int n_columns, const float* gradient, float rate);
+    void (*descend)(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n,
+                    int n_columns, const float* gradient, float rate);
 };
 
 /// The loops of embedding bags, over rows of `stride` floats or bytes, a multiple of 8 (embedding_bag.hpp).
 struct EmbeddingKernels {
     /// sum = sum over k of value[k] * rows[index[k]].
-    void (*sum)(const float* rows, std::size_t stride, const std::uint32_t* index, const float* value, int n, float* sum);
+    void (*sum)(const float* rows, std::size_t stride, const std::uint32_t* index, const float* value, int n,
+                float* sum);
     /// products[k] = rows[index[k]] . x.
-    void (*dots)(const float* rows, std::size_t stride, const std::uint32_t* index, int n, const float* x, float* products);
+    void (*dots)(const float* rows, std::size_t stride, const std::uint32_t* index, int n, const float* x,
+                 float* products);
     /// rows[index[k]] += value[k] * x.
     void (*add)(float* rows, std::size_t stride, const std::uint32_t* index, const float* value, int n, const float* x);
     /// The first two for rows of bytes, each with a scale.
-    void (*sum_bytes)(const std::int8_t* rows, const float* scale, std::size_t stride, const std::uint32_t* index, const float* value, int n, float* sum);
-    void (*dots_bytes)(const std::int8_t* rows, const float* scale, std::size_t stride, const std::uint32_t* index, int n, const float* x, float* products);
+    void (*sum_bytes)(const std::int8_t* rows, const float* scale, std::size_t stride, const std::uint32_t* index,
+                      const float* value, int n, float* sum);
+    void (*dots_bytes)(const std::int8_t* rows, const float* scale, std::size_t stride, const std::uint32_t* index,
+                       int n, const float* x, float* products);
 };
 
-/// The loops of one linear regressor that learns online: weights, sums of squared gradients and a row, all n floats long.
-/// n is a multiple of regressor_lanes.
+/// The loops of one linear regressor that learns online: weights, sums of squared gradients and a row, all n floats
+/// long. n is a multiple of regressor_lanes.
 inline constexpr int regressor_lanes = 16;
 struct RegressorKernels {
     /// x . w
     float (*dot)(const float* weight, const float* x, int n);
-    /// Adds the squares of gradient * x to the sums; factor = rate / (root of the sum + eps). Returns the sum of x * x * factor.
+    /// Adds the squares of gradient * x to the sums; factor = rate / (root of the sum + eps). Returns the sum of x * x
+    /// * factor.
     float (*adagrad_factors)(float* sum, const float* x, int n, float gradient, float rate, float eps, float* factor);
     /// weight -= step * x * factor
     void (*descend)(float* weight, const float* x, const float* factor, int n, float step);
@@ -136,9 +145,11 @@ struct Kernels {
     int (*match_bitmap)(const Entry* x, int n, const std::uint32_t* index, const std::uint8_t* rows, RowMatch* match);
     /// sums[column] += value * weight for all weights of the matched rows.
     void (*add_rows)(const RowMatch* match, int n_matches, const std::uint8_t* rows, float* sums);
-    /// x . w, x by feature number and w a list of n features and weights. The sum is the same for every instruction set.
+    /// x . w, x by feature number and w a list of n features and weights. The sum is the same for every instruction
+    /// set.
     double (*dot_list)(const std::int32_t* feature, const float* weight, std::int64_t n, const float* x);
-    /// x . w, x a list and w packed in order of feature, found by a bitmap. The sum is the same for every instruction set.
+    /// x . w, x a list and w packed in order of feature, found by a bitmap. The sum is the same for every instruction
+    /// set.
     double (*dot_bitmap)(const Entry* x, int n, const BitmapWord* bitmap, const float* weight);
     /// sums[c] * scale[c], mapped to logits; n is rounded up to a multiple of 8 inside both arrays.
     void (*to_logits)(float* sums, const float* scale, int n, LinkMap map);

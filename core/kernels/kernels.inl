@@ -2,6 +2,8 @@
 // RAMIFY_LANES defined, compiled with that instruction set's flags.
 #include "kernels/kernels.hpp"
 
+#include "base/hashing.hpp"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -17,10 +19,7 @@ constexpr int lanes = RAMIFY_LANES;
 struct Random {
     std::uint64_t state;
     std::uint32_t below(std::uint32_t n) {
-        std::uint64_t z = (state += 0x9e3779b97f4a7c15ull);
-        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-        z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-        return static_cast<std::uint32_t>(((z >> 32) * n) >> 32);
+        return static_cast<std::uint32_t>(((splitmix_rounds(state += golden_ratio) >> 32) * n) >> 32);
     }
 };
 
@@ -44,7 +43,7 @@ inline void tile_dot(const Entry* x, int n, const float* weights, vfloat* scores
             const vfloat value = splat(x[k + u].value);
 #pragma GCC unroll 8
             for (int t = 0; t < Groups; ++t)
-                if (Mask >> t & 1) sum[u][t] += value * load(w + t * lanes);
+                if (Mask >> t & 1) sum[u][t] = add_product(sum[u][t], value, load(w + t * lanes));
         }
     }
     for (; k < n; ++k) {
@@ -52,7 +51,7 @@ inline void tile_dot(const Entry* x, int n, const float* weights, vfloat* scores
         const vfloat value = splat(x[k].value);
 #pragma GCC unroll 8
         for (int t = 0; t < Groups; ++t)
-            if (Mask >> t & 1) sum[0][t] += value * load(w + t * lanes);
+            if (Mask >> t & 1) sum[0][t] = add_product(sum[0][t], value, load(w + t * lanes));
     }
     for (int t = 0; t < Groups; ++t)
         if (Mask >> t & 1) {
@@ -72,7 +71,7 @@ inline void tile_add(const Entry* x, int n, float* weights, const vfloat* step) 
         const vfloat value = splat(x[k].value);
 #pragma GCC unroll 8
         for (int t = 0; t < Groups; ++t)
-            if (Mask >> t & 1) store(w + t * lanes, load(w + t * lanes) + value * s[t]);
+            if (Mask >> t & 1) store(w + t * lanes, add_product(load(w + t * lanes), value, s[t]));
     }
 }
 
@@ -93,32 +92,35 @@ struct MaskedTable {
     constexpr MaskedTable() : dot{}, add{} { fill(); }
 };
 
-/// One group's dual step. Squared hinge has it in closed form; `kept` tells whether the row can still move.
+/// One group's dual step. Squared hinge has it in closed form; `kept`: whether the row can still move.
 inline vfloat hinge_step(vfloat y, vfloat score, vfloat dual, vfloat half_inverse_C, float squared_norm, float eta,
                          vfloat& new_dual, bool& kept) {
-    const vfloat gradient = y * score - 1.0f + dual * half_inverse_C;
-    new_dual = maximum(dual - gradient * (eta / (squared_norm + half_inverse_C)), vfloat{});
+    const vfloat gradient = add_product(add_product(splat(-1.0f), y, score), dual, half_inverse_C);
+    new_dual = maximum(subtract_product(dual, gradient, eta / (squared_norm + half_inverse_C)), vfloat{});
     kept = any((new_dual > 0.0f) | (gradient <= 0.1f));
     return new_dual - dual;
 }
 
-/// Logistic loss: the new margin is the root of z = base + c * sigmoid(-z), found by Newton from a side where it is monotone.
-inline vfloat logistic_step(vfloat y, vfloat score, vfloat dual, vfloat C, float squared_norm, float eta, vfloat& new_dual) {
+/// Logistic loss: the new margin is the root of z = base + c * sigmoid(-z), found by Newton from a side where it is
+/// monotone.
+inline vfloat logistic_step(vfloat y, vfloat score, vfloat dual, vfloat C, float squared_norm, float eta,
+                            vfloat& new_dual) {
     const vfloat c = C * squared_norm;
     vfloat z = y * score;
-    const vfloat base = z - c * dual;
-    const vfloat at_zero = -base - 0.5f * c;
-    const vfloat at_z = z - base - c * sigmoid(-z);
+    const vfloat base = subtract_product(z, c, dual);
+    const vfloat at_zero = subtract_product(-base, splat(0.5f), c);
+    const vfloat at_z = subtract_product(z - base, c, sigmoid(-z));
     const vint start_is_good = (at_zero * at_z > 0.0f) & (at_zero * z < 0.0f);
     z = start_is_good ? z : vfloat{};
     // Three steps do for rows of unit length; long rows at a high C need about log(c), and would overshoot with fewer.
     for (int i = 0; i < 40; ++i) {
         const vfloat u = sigmoid(-z);
-        const vfloat newton = (z - base - c * u) / (1.0f + c * u * (1.0f - u));
+        const vfloat cu = c * u;
+        const vfloat newton = (z - base - cu) / add_product(splat(1.0f), cu, 1.0f - u);
         z = z - newton;
         if (i >= 2 && !any(absolute(newton) > 0.02f)) break;
     }
-    new_dual = dual + eta * (sigmoid(-z) - dual);
+    new_dual = add_product(dual, splat(eta), sigmoid(-z) - dual);
     return (new_dual - dual) * C;
 }
 
@@ -229,25 +231,27 @@ int match_bitmap(const Entry* x, int n, const std::uint32_t* index, const std::u
     return n_matches;
 }
 
-// Products of two floats are exact in double, with or without fused additions, and both loops add up in a fixed number of
-// partial sums: so all instruction sets agree to the bit.
+// The product of two floats is exact in double, so rounding once or twice is the same, and both loops add up in a fixed
+// number of partial sums: all instruction sets agree to the bit.
 double dot_list(const std::int32_t* feature, const float* weight, std::int64_t n, const float* x) {
     constexpr int parts = 8;
     double sum[parts] = {};
     std::int64_t k = 0;
     for (; k + parts <= n; k += parts)
-        for (int p = 0; p < parts; ++p) sum[p] += static_cast<double>(x[feature[k + p]]) * weight[k + p];
-    for (int p = 0; k < n; ++k, ++p) sum[p] += static_cast<double>(x[feature[k]]) * weight[k];
+        for (int p = 0; p < parts; ++p)
+            sum[p] = add_product(sum[p], static_cast<double>(x[feature[k + p]]), static_cast<double>(weight[k + p]));
+    for (int p = 0; k < n; ++k, ++p)
+        sum[p] = add_product(sum[p], static_cast<double>(x[feature[k]]), static_cast<double>(weight[k]));
     return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
 }
 
 double dot_bitmap(const Entry* x, int n, const BitmapWord* bitmap, const float* weight) {
     constexpr int parts = 4;
     double sum[parts] = {};
-    auto product = [&](const Entry& e) {
+    auto add_entry = [&](double& to, const Entry& e) {
         const BitmapWord word = bitmap[e.feature / 64];
         const unsigned shift = e.feature % 64;
-        // No branch, it would be hard to foresee: without a weight of its own a feature reads the first one, times zero.
+        // No branch, it would be unpredictable: a feature without a weight reads the first one, times zero.
         const std::uint64_t mask = 0 - (word.bits >> shift & 1);
         const std::uint64_t at = word.before + __builtin_popcountll(word.bits & ((1ull << shift) - 1));
         std::uint32_t value;
@@ -255,26 +259,25 @@ double dot_bitmap(const Entry* x, int n, const BitmapWord* bitmap, const float* 
         value &= static_cast<std::uint32_t>(mask);
         float masked;
         __builtin_memcpy(&masked, &value, sizeof masked);
-        return static_cast<double>(masked) * weight[at & mask];
+        to = add_product(to, static_cast<double>(masked), static_cast<double>(weight[at & mask]));
     };
     int k = 0;
     for (; k + parts <= n; k += parts)
-        for (int p = 0; p < parts; ++p) sum[p] += product(x[k + p]);
-    for (int p = 0; k < n; ++k, ++p) sum[p] += product(x[k]);
+        for (int p = 0; p < parts; ++p) add_entry(sum[p], x[k + p]);
+    for (int p = 0; k < n; ++k, ++p) add_entry(sum[p], x[k]);
     return (sum[0] + sum[2]) + (sum[1] + sum[3]);
 }
 
-using vfloat8 = float __attribute__((vector_size(32)));
 using vbyte8 = signed char __attribute__((vector_size(8)));
 
 /// Eight weights of a frozen group as floats.
-inline vfloat8 load_weights(const std::int8_t* p) {
+inline vfloat load_weights(const std::int8_t* p) {
 #if defined(__AVX2__)
-    return (vfloat8)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+    return (vfloat)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
 #else
     vbyte8 w;
     __builtin_memcpy(&w, p, sizeof w);
-    return __builtin_convertvector(w, vfloat8);
+    return __builtin_convertvector(w, vfloat);
 #endif
 }
 
@@ -306,25 +309,28 @@ void add_rows(const RowMatch* match, int n_matches, const std::uint8_t* rows, fl
         if (k + ahead < n_matches) look(k + ahead);
         const float value = match[k].value;
         if (has_groups) {
-            const vfloat8 v = vfloat8{} + value;
+            const vfloat v = vfloat{} + value;
             for (int g = *at++; g > 0; --g, at += 1 + group_columns) {
                 float* target = sums + group_columns * *at;
-                vfloat8 s;
+                vfloat s;
                 __builtin_memcpy(&s, target, sizeof s);
-                s += v * load_weights(reinterpret_cast<const std::int8_t*>(at + 1));
+                s = add_product(s, v, load_weights(reinterpret_cast<const std::int8_t*>(at + 1)));
                 __builtin_memcpy(target, &s, sizeof s);
             }
         }
-        for (; at < end; at += 2) sums[at[0]] += value * static_cast<float>(static_cast<std::int8_t>(at[1]));
+        for (; at < end; at += 2)
+            sums[at[0]] = add_product(sums[at[0]], value, static_cast<float>(static_cast<std::int8_t>(at[1])));
     }
 }
 
 constexpr int link_block = 64;  // columns whose places on the link map are found together
 
 void to_logits(float* sums, const float* scale, int n, LinkMap map) {
-    // Features of absurd size must not become infinite logits, which a softmax cannot compare; infinities of both signs
+    // Huge features must not become infinite logits, which a softmax cannot compare; infinities of both signs
     // add up to NaN: no evidence either way, so logit 0.
-    auto finite = [](float logit) { return logit == logit ? (logit > 1e30f ? 1e30f : (logit < -1e30f ? -1e30f : logit)) : 0.0f; };
+    auto finite = [](float logit) {
+        return logit == logit ? (logit > 1e30f ? 1e30f : (logit < -1e30f ? -1e30f : logit)) : 0.0f;
+    };
     if (map.n_knots == 0) {
         for (int c = 0; c < n; ++c) sums[c] = finite(sums[c] * scale[c]);
         return;
@@ -334,13 +340,14 @@ void to_logits(float* sums, const float* scale, int n, LinkMap map) {
         const int m = n - first < link_block ? n - first : link_block;
         float at[link_block], low[link_block], high[link_block];
         int knot[link_block];
-        for (int c = 0; c < m; ++c) at[c] = (sums[first + c] * scale[first + c] - map.low) * per_step;
+        for (int c = 0; c < m; ++c) at[c] = add_product(-map.low, sums[first + c], scale[first + c]) * per_step;
         for (int c = 0; c < m; ++c) knot[c] = static_cast<int>(at[c] >= 0.0f ? (at[c] < last ? at[c] : last) : 0.0f);
         for (int c = 0; c < m; ++c) {  // the only part that is not done for many columns at once
             low[c] = map.logits[knot[c]];
             high[c] = map.logits[knot[c] + 1];
         }
-        for (int c = 0; c < m; ++c) sums[first + c] = finite(low[c] + (at[c] - static_cast<float>(knot[c])) * (high[c] - low[c]));
+        for (int c = 0; c < m; ++c)
+            sums[first + c] = finite(add_product(low[c], at[c] - static_cast<float>(knot[c]), high[c] - low[c]));
     }
 }
 
@@ -356,13 +363,21 @@ void to_probabilities(float* logits, int n) {
     }
 }
 
-#include "kernels/online.inl"
 #include "kernels/embedding.inl"
+#include "kernels/online.inl"
 #include "kernels/regressor.inl"
 
 }  // namespace
 
-const Kernels RAMIFY_KERNELS{RAMIFY_KERNELS_NAME, RAMIFY_LANES, solve_tile, match_bitmap, add_rows, dot_list, dot_bitmap, to_logits, to_probabilities,
+const Kernels RAMIFY_KERNELS{RAMIFY_KERNELS_NAME,
+                             RAMIFY_LANES,
+                             solve_tile,
+                             match_bitmap,
+                             add_rows,
+                             dot_list,
+                             dot_bitmap,
+                             to_logits,
+                             to_probabilities,
                              {online_score, online_gradient, online_adagrad, online_descend},
                              {embedding_sum, embedding_dots, embedding_add, embedding_sum_bytes, embedding_dots_bytes},
                              {regressor_dot, regressor_adagrad_factors, regressor_descend}};

@@ -2,8 +2,7 @@
 // Included by kernels.inl. Every column's arithmetic is its own, so that a column that sees the same examples gets the
 // same weights whatever its neighbours are, and a column that sees only negatives mirrors one that sees only positives.
 
-// Rows of up to four columns, as in trees of arity two or three, have vectors of their own, half as wide.
-using narrow = float __attribute__((vector_size(16)));
+// Rows of up to four columns, as in trees of arity two or three, use vectors half as wide.
 constexpr int narrow_lanes = 4;
 
 template <class V>
@@ -19,7 +18,8 @@ inline void store_as(float* p, V v) {
 
 /// scores of `Groups` vectors of columns.
 template <class V, int Groups>
-inline void score_tile(const float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n, float* scores) {
+inline void score_tile(const float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n,
+                       float* scores) {
     constexpr int width = sizeof(V) / sizeof(float);
     V sum[Groups];
     for (int t = 0; t < Groups; ++t) sum[t] = V{};
@@ -28,15 +28,17 @@ inline void score_tile(const float* rows, std::size_t row_size, const std::uint3
         const float* w = rows + row[k] * row_size;
         const V x = V{} + value[k];
 #pragma GCC unroll 8
-        for (int t = 0; t < Groups; ++t) sum[t] += x * load_as<V>(w + t * width);
+        for (int t = 0; t < Groups; ++t) sum[t] = add_product(sum[t], x, load_as<V>(w + t * width));
     }
     for (int t = 0; t < Groups; ++t) store_as(scores + t * width, sum[t]);
 }
 
-void online_score(const float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n, int n_columns, float* scores) {
+void online_score(const float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n,
+                  int n_columns, float* scores) {
     if (n_columns == narrow_lanes) return score_tile<narrow, 1>(rows, row_size, row, value, n, scores);
     int c = 0;
-    for (; c + 4 * lanes <= n_columns; c += 4 * lanes) score_tile<vfloat, 4>(rows + c, row_size, row, value, n, scores + c);
+    for (; c + 4 * lanes <= n_columns; c += 4 * lanes)
+        score_tile<vfloat, 4>(rows + c, row_size, row, value, n, scores + c);
     for (; c < n_columns; c += lanes) score_tile<vfloat, 1>(rows + c, row_size, row, value, n, scores + c);
 }
 
@@ -47,21 +49,22 @@ void online_gradient(const float* sign, float scale, float weight, int n_columns
     }
 }
 
-/// 1 / (sqrt(sum) + decay * sum + eps), good to about three digits where the processor has a fast approximation: a step's size needs no more.
+/// 1 / (sqrt(sum) + decay * sum + eps), good to about three digits where the processor has a fast approximation: a
+/// step's size needs no more.
 template <class V>
 inline V adagrad_factor(V sum, float eps, float decay) {
     const V least = V{} + 1e-20f;
     sum = sum > least ? sum : least;
 #if defined(__AVX512VL__)
     if constexpr (sizeof(V) == 32)
-        return (V)_mm256_rcp14_ps((__m256)(sum * (V)_mm256_rsqrt14_ps((__m256)sum) + decay * sum + eps));
+        return (V)_mm256_rcp14_ps((__m256)(add_product(decay * sum, sum, (V)_mm256_rsqrt14_ps((__m256)sum)) + eps));
     else
-        return (V)_mm_rcp14_ps((__m128)(sum * (V)_mm_rsqrt14_ps((__m128)sum) + decay * sum + eps));
+        return (V)_mm_rcp14_ps((__m128)(add_product(decay * sum, sum, (V)_mm_rsqrt14_ps((__m128)sum)) + eps));
 #elif defined(__AVX2__)
     if constexpr (sizeof(V) == 32)
-        return (V)_mm256_rcp_ps((__m256)(sum * (V)_mm256_rsqrt_ps((__m256)sum) + decay * sum + eps));
+        return (V)_mm256_rcp_ps((__m256)(add_product(decay * sum, sum, (V)_mm256_rsqrt_ps((__m256)sum)) + eps));
     else
-        return (V)_mm_rcp_ps((__m128)(sum * (V)_mm_rsqrt_ps((__m128)sum) + decay * sum + eps));
+        return (V)_mm_rcp_ps((__m128)(add_product(decay * sum, sum, (V)_mm_rsqrt_ps((__m128)sum)) + eps));
 #else
     V root;
     for (std::size_t i = 0; i < sizeof(V) / sizeof(float); ++i) root[i] = __builtin_sqrtf(sum[i]);
@@ -70,8 +73,8 @@ inline V adagrad_factor(V sum, float eps, float decay) {
 }
 
 template <class V>
-inline void adagrad_rows(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n, int n_columns, const float* gradient,
-                         float rate, float eps, float decay) {
+inline void adagrad_rows(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n,
+                         int n_columns, const float* gradient, float rate, float eps, float decay) {
     const std::size_t to_sums = row_size / 2;
     for (int k = 0; k < n; ++k) {
         float* w = rows + row[k] * row_size;
@@ -79,30 +82,32 @@ inline void adagrad_rows(float* rows, std::size_t row_size, const std::uint32_t*
         const V x = V{} + value[k];
         for (int c = 0; c < n_columns; c += sizeof(V) / sizeof(float)) {
             const V g = load_as<V>(gradient + c) * x;
-            const V sum = load_as<V>(sums + c) + g * g;
+            const V sum = add_product(load_as<V>(sums + c), g, g);
             store_as(sums + c, sum);
-            store_as(w + c, load_as<V>(w + c) - (rate * g) * adagrad_factor(sum, eps, decay));
+            store_as(w + c, subtract_product(load_as<V>(w + c), rate * g, adagrad_factor(sum, eps, decay)));
         }
     }
 }
 
-void online_adagrad(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n, int n_columns, const float* gradient,
-                    float rate, float eps, float decay) {
+void online_adagrad(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n,
+                    int n_columns, const float* gradient, float rate, float eps, float decay) {
     const auto learn = n_columns == narrow_lanes ? adagrad_rows<narrow> : adagrad_rows<vfloat>;
     learn(rows, row_size, row, value, n, n_columns, gradient, rate, eps, decay);
 }
 
 template <class V>
-inline void descend_rows(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n, int n_columns, const float* gradient,
-                         float rate) {
+inline void descend_rows(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n,
+                         int n_columns, const float* gradient, float rate) {
     for (int k = 0; k < n; ++k) {
         float* w = rows + row[k] * row_size;
         const V x = V{} + value[k] * rate;
-        for (int c = 0; c < n_columns; c += sizeof(V) / sizeof(float)) store_as(w + c, load_as<V>(w + c) - load_as<V>(gradient + c) * x);
+        for (int c = 0; c < n_columns; c += sizeof(V) / sizeof(float))
+            store_as(w + c, subtract_product(load_as<V>(w + c), load_as<V>(gradient + c), x));
     }
 }
 
-void online_descend(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n, int n_columns, const float* gradient, float rate) {
+void online_descend(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n,
+                    int n_columns, const float* gradient, float rate) {
     const auto learn = n_columns == narrow_lanes ? descend_rows<narrow> : descend_rows<vfloat>;
     learn(rows, row_size, row, value, n, n_columns, gradient, rate);
 }

@@ -1,6 +1,6 @@
 // Vectors of `lanes` floats in the compiler's portable notation, and the few operations that it lacks.
 // Included by kernels.inl inside a namespace of its own per instruction set. No standard library here: an inline
-// function compiled for a wide instruction set must never be the copy that the linker keeps for everybody.
+// function compiled for a wide instruction set must never be the copy that the linker keeps for all sets.
 
 using vfloat = float __attribute__((vector_size(4 * lanes)));
 using vint = int __attribute__((vector_size(4 * lanes)));
@@ -15,6 +15,37 @@ static inline void store(float* p, vfloat v) { __builtin_memcpy(p, &v, sizeof v)
 static inline vfloat maximum(vfloat a, vfloat b) { return a > b ? a : b; }
 static inline vfloat minimum(vfloat a, vfloat b) { return a < b ? a : b; }
 static inline vfloat absolute(vfloat a) { return (vfloat)((vint)a & (vint{} + 0x7fffffff)); }
+
+// Sums with a product, rounded once where the instruction set has such an operation and twice elsewhere. They are
+// always spelled out: the core is compiled with -ffp-contract=off, so that no compiler chooses for itself where to
+// round.
+using narrow = float __attribute__((vector_size(16)));  ///< half a vector: rows of up to four columns
+
+#if defined(__FMA__)
+static inline vfloat add_product(vfloat sum, vfloat a, vfloat b) {
+    return (vfloat)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)sum);
+}
+static inline vfloat subtract_product(vfloat sum, vfloat a, vfloat b) {
+    return (vfloat)_mm256_fnmadd_ps((__m256)a, (__m256)b, (__m256)sum);
+}
+static inline narrow add_product(narrow sum, narrow a, narrow b) {
+    return (narrow)_mm_fmadd_ps((__m128)a, (__m128)b, (__m128)sum);
+}
+static inline narrow subtract_product(narrow sum, narrow a, narrow b) {
+    return (narrow)_mm_fnmadd_ps((__m128)a, (__m128)b, (__m128)sum);
+}
+static inline float add_product(float sum, float a, float b) { return __builtin_fmaf(a, b, sum); }
+static inline double add_product(double sum, double a, double b) { return __builtin_fma(a, b, sum); }
+#else
+template <class T>
+static inline T add_product(T sum, T a, T b) {
+    return sum + a * b;
+}
+template <class T>
+static inline T subtract_product(T sum, T a, T b) {
+    return sum - a * b;
+}
+#endif
 
 /// Whether any lane of a comparison is true.
 static inline bool any(vint mask) {
@@ -45,12 +76,12 @@ static inline vfloat exponential(vfloat x) {
     const vfloat r = t - (shifted - magic);
     const vint n = (vint)shifted - (vint)splat(magic);
     vfloat p = splat(1.5403530e-4f);
-    p = p * r + 1.3333558e-3f;
-    p = p * r + 9.6181291e-3f;
-    p = p * r + 5.5504109e-2f;
-    p = p * r + 2.4022651e-1f;
-    p = p * r + 6.9314718e-1f;
-    p = p * r + 1.0f;
+    p = add_product(splat(1.3333558e-3f), p, r);
+    p = add_product(splat(9.6181291e-3f), p, r);
+    p = add_product(splat(5.5504109e-2f), p, r);
+    p = add_product(splat(2.4022651e-1f), p, r);
+    p = add_product(splat(6.9314718e-1f), p, r);
+    p = add_product(splat(1.0f), p, r);
     return (vfloat)((vint)p + (n << 23));
 }
 

@@ -1,7 +1,9 @@
-/// The filter tree: a tournament of classes, learned from the first round to the final (Beygelzimer et al. 2009; lomtree, section 1.1).
+/// The filter tree: a tournament of classes, learned from the first round to the final (Beygelzimer et al. 2009;
+/// lomtree, section 1.1).
 ///
-/// A node's regressor tells which of its two sides holds the winner. It learns from an example only if the example's class
-/// lies below and has won every match on the way up, so that the final learns from the matches that it will be asked about.
+/// A node's regressor predicts which of its two sides holds the winner. It learns from an example only if the example's
+/// class lies below and has won every match on the way up, so that the final learns from the matches that it will be
+/// asked about.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +18,13 @@ namespace ramify {
 class FilterTree {
 public:
     /// `order`: the classes from left to right; halves meet in the final.
-    FilterTree(const RegressorSettings& settings, std::span<const std::int32_t> order) : settings_(settings), class_at_(order.begin(), order.end()) {
+    FilterTree(const RegressorSettings& settings, std::span<const std::int32_t> order)
+        : settings_(settings), class_at_(order.begin(), order.end()) {
         place_of_.assign(order.size(), -1);
         for (std::size_t i = 0; i < order.size(); ++i) {
             const std::int32_t c = order[i];
-            if (c < 0 || c >= std::ssize(order) || place_of_[c] >= 0) throw std::invalid_argument("a tournament needs each class once");
+            if (c < 0 || c >= std::ssize(order) || place_of_[c] >= 0)
+                throw std::invalid_argument("a tournament needs each class once");
             place_of_[c] = static_cast<std::int32_t>(i);
         }
         if (order.empty()) throw std::invalid_argument("a tournament needs at least one class");
@@ -50,7 +54,8 @@ public:
         }
         for (auto m = way_.rbegin(); m != way_.rend(); ++m) {
             NodeRegressor& regressor = regressors_[m->node()];
-            if (regressor.dense_width() == 0 && regressor.n_slots() == 0 && dense_width > 0) regressor = NodeRegressor(dense_width);
+            if (regressor.dense_width() == 0 && regressor.has_empty_table() && dense_width > 0)
+                regressor = NodeRegressor(dense_width);
             const bool is_right = place >= m->middle;
             bool goes_right = false;
             regressor.learn(x, weight, settings_, scratch_, [&](float score) {

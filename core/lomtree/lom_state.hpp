@@ -69,17 +69,20 @@ inline LomArrays<OwnedArray> to_arrays(const LomTree& tree) {
     return out;
 }
 
-/// Takes back what to_arrays gave; throws std::invalid_argument where the arrays do not fit together.
+/// Restores what to_arrays returned; throws std::invalid_argument if the arrays are inconsistent.
 inline void from_arrays(const LomArrays<ArrayView>& in, std::int64_t n_labels, LomTree& tree) {
     const std::size_t n = in.parent.size();
-    check_arrays(n >= 1 && n % 2 == 1 && n < static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()), "parent");
-    for (std::size_t size : {in.left.size(), in.right.size(), in.n_recycled.size(), in.size.size(), in.score.size(), in.trained.size(), in.reached.size()})
+    check_arrays(n >= 1 && n % 2 == 1 && n < static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()),
+                 "parent");
+    for (std::size_t size : {in.left.size(), in.right.size(), in.n_recycled.size(), in.size.size(), in.score.size(),
+                             in.trained.size(), in.reached.size()})
         check_arrays(size == n, "one entry a node is needed");
     check_arrays(in.totals.size() == 4, "totals");
     for (std::int64_t total : in.totals) check_arrays(total >= 0, "totals");
     check_arrays(in.totals[2] >= 1 && in.totals[2] <= std::int64_t{1} << 32, "totals");
     check_begin(in.class_begin, n, in.class_label.size(), "class_begin");
-    for (std::size_t size : {in.class_score.size(), in.class_reached.size(), in.class_trained.size()}) check_arrays(size == in.class_label.size(), "classes");
+    for (std::size_t size : {in.class_score.size(), in.class_reached.size(), in.class_trained.size()})
+        check_arrays(size == in.class_label.size(), "classes");
     std::vector<NodeRegressor> regressors = regressors_from(in.regressors, n);
     std::vector<LomNode> nodes(n);
     auto is_count = [](double count) { return std::isfinite(count) && count >= 0; };
@@ -98,15 +101,20 @@ inline void from_arrays(const LomArrays<ArrayView>& in, std::int64_t n_labels, L
             check_arrays(node.left == -1 && node.right == -1, "a node has two children or none");
         } else {
             for (std::int32_t child : {node.left, node.right}) {
-                check_arrays(child > 0 && child < std::ssize(nodes) && in.parent[child] == static_cast<std::int32_t>(v) && !has_parent[child], "children");
+                check_arrays(child > 0 && child < std::ssize(nodes) &&
+                                 in.parent[child] == static_cast<std::int32_t>(v) && !has_parent[child],
+                             "children");
                 has_parent[child] = true;
             }
         }
-        check_arrays(is_count(node.size) && is_count(node.trained) && std::isfinite(node.score) && node.n_recycled >= 0, "counts");
+        check_arrays(is_count(node.size) && is_count(node.trained) && std::isfinite(node.score) && node.n_recycled >= 0,
+                     "counts");
         for (std::int64_t k = in.class_begin[v]; k < in.class_begin[v + 1]; ++k) {
             const std::int32_t label = in.class_label[k];
             check_arrays(label >= 0 && label < n_labels && !node.classes.find(label), "class_label");
-            check_arrays(is_count(in.class_reached[k]) && in.class_reached[k] > 0 && is_count(in.class_trained[k]) && std::isfinite(in.class_score[k]), "classes");
+            check_arrays(is_count(in.class_reached[k]) && in.class_reached[k] > 0 && is_count(in.class_trained[k]) &&
+                             std::isfinite(in.class_score[k]),
+                         "classes");
             node.classes.add(label, in.class_reached[k]);
             node.classes.set_scores(label, in.class_score[k], in.class_trained[k]);
         }
@@ -114,7 +122,7 @@ inline void from_arrays(const LomArrays<ArrayView>& in, std::int64_t n_labels, L
         node.classes.total = in.reached[v];  // as it was added up, example by example
         node.regressor = std::move(regressors[v]);
     }
-    // Every node but the root is somebody's child, and from the root all are reached: so it is a tree.
+    // Every node but the root is a child, and all are reached from the root: so it is a tree.
     std::vector<std::int32_t> open{LomTree::root};
     std::size_t n_reached = 0;
     while (!open.empty()) {

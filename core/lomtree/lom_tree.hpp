@@ -1,10 +1,11 @@
-/// LOMtree: a tree over examples that grows online and whose nodes send each class to one side, evenly (lomtree, algorithm 1).
+/// LOMtree: a tree over examples that grows online and whose nodes send each class to one side, evenly (lomtree,
+/// algorithm 1).
 ///
-/// Where algorithm 1 leaves things open or goes wrong: the example that splits a leaf goes on to one of the new children;
-/// only leaves count examples, and UpdateC follows at once, so that C of the root is always the size of some leaf; a new
-/// leaf answers as its parent until an example of its own has come; a class that a node has not trained on yet is sent by
-/// the regressor alone, against the mean of the scores; an orphan whose parent is the root stays; a node that a swap makes
-/// an inner one begins with an empty regressor.
+/// Where algorithm 1 leaves things open or goes wrong: the example that splits a leaf continues to one of the new
+/// children; only leaves count examples, and UpdateC follows at once, so that C of the root is always the size of some
+/// leaf; a new leaf answers as its parent until an example of its own has come; a class that a node has not trained on
+/// yet is sent by the regressor alone, against the mean of the scores; an orphan whose parent is the root stays; a node
+/// that a swap makes an inner one begins with an empty regressor.
 #pragma once
 
 #include <algorithm>
@@ -20,16 +21,17 @@ namespace ramify {
 
 struct LomSettings {
     RegressorSettings regressor;
-    std::int64_t max_nodes = -1;     ///< T: most inner nodes; -1: nodes_per_class for each class seen so far
+    std::int64_t max_nodes = -1;  ///< T: most inner nodes; -1: nodes_per_class for each class seen so far
     double nodes_per_class = 4;
-    double swap_resistance = 4;      ///< R_S
-    double forgetting = 0;           ///< by how much older scores count less for the expected scores; 0 is the paper's mean of all
+    double swap_resistance = 4;  ///< R_S
+    double forgetting =
+        0;  ///< by how much older scores count less for the expected scores; 0 is the paper's mean of all
 };
 
 struct LomNode {
     std::int32_t parent = -1, left = -1, right = -1;
-    std::int32_t n_recycled = 0;  ///< swaps that took this node from its place
-    double size = 0;              ///< C: examples of the smallest leaf at or below
+    std::int32_t n_recycled = 0;    ///< swaps that took this node from its place
+    double size = 0;                ///< C: examples of the smallest leaf at or below
     double score = 0, trained = 0;  ///< sums of the paper's m and n
     ClassCounts classes;
     NodeRegressor regressor;
@@ -50,7 +52,7 @@ public:
 
     struct Totals {
         std::int64_t n_examples = 0;
-        std::int64_t n_entries = 0;  ///< of all rows, to tell whether they are rather full
+        std::int64_t n_entries = 0;  ///< of all rows, to decide whether they are dense
         std::int64_t width = 1;      ///< one more than the largest column
         std::int64_t n_swaps = 0;
     };
@@ -58,7 +60,8 @@ public:
 
     std::int64_t most_inner() const {
         if (settings_.max_nodes >= 0) return settings_.max_nodes;
-        return static_cast<std::int64_t>(settings_.nodes_per_class * static_cast<double>(nodes_[root].classes.size())) - 1;
+        return static_cast<std::int64_t>(settings_.nodes_per_class * static_cast<double>(nodes_[root].classes.size())) -
+               1;
     }
 
     void learn(const RegressorRow& x, std::int32_t label, float weight) {
@@ -71,7 +74,8 @@ public:
             ClassCount* count = &nodes_[v].classes.add(label, weight);
             if (nodes_[v].is_leaf() && !split(v)) break;
             LomNode& node = nodes_[v];
-            const float score = node.regressor.learn(x, weight, settings_.regressor, scratch_, [&](float before) { return target(node, *count, before); });
+            const float score = node.regressor.learn(x, weight, settings_.regressor, scratch_,
+                                                     [&](float before) { return target(node, *count, before); });
             const double kept = 1 - settings_.forgetting, seen = static_cast<double>(score) * weight;
             count->score = kept * (count->score + seen);
             count->trained = kept * (count->trained + weight);
@@ -104,7 +108,7 @@ public:
         return total;
     }
 
-    /// Takes back what was saved; the caller has checked it.
+    /// Restores a saved tree, which the caller has checked.
     void restore(std::vector<LomNode>&& nodes, const Totals& totals) {
         nodes_ = std::move(nodes);
         totals_ = totals;
@@ -128,7 +132,8 @@ private:
             right = left + 1;
             nodes_.resize(nodes_.size() + 2);
         } else {
-            if (!(nodes_[v].size - nodes_[v].classes.best_count > settings_.swap_resistance * (nodes_[root].size + 1))) return false;
+            if (!(nodes_[v].size - nodes_[v].classes.best_count > settings_.swap_resistance * (nodes_[root].size + 1)))
+                return false;
             left = orphan();
             if (left < 0 || left == v) return false;  // with a resistance below 1 it may be this very leaf
             right = nodes_[left].parent;
@@ -183,7 +188,8 @@ private:
     /// How many columns of a new regressor lie in an array: all that are known if rows are rather full, else none.
     int dense_width() const {
         const double mean = static_cast<double>(totals_.n_entries) / static_cast<double>(totals_.n_examples);
-        return RegressorRow::is_full(mean, static_cast<double>(totals_.width)) ? round_to_regressor_lanes(totals_.width) : 0;
+        return RegressorRow::is_full(mean, static_cast<double>(totals_.width)) ? round_to_regressor_lanes(totals_.width)
+                                                                               : 0;
     }
 
     static constexpr std::size_t max_nodes = std::numeric_limits<std::int32_t>::max() - 2;

@@ -1,11 +1,11 @@
-/// A linear regressor that learns online and asks for no bound on features: a tree has one at each inner node.
+/// A linear regressor that learns online, for any number of features: a tree has one at each inner node.
 ///
-/// Columns below `dense_width` lie in an array, the others in an open-addressing table. Column 0 is the constant feature,
-/// column j + 1 is feature j. Which columns lie where is settled when the regressor is made, from how full rows have been.
+/// Columns below `dense_width` lie in an array, the others in an open-addressing table. Column 0 is the constant
+/// feature, column j + 1 is feature j. The split is fixed when the regressor is made, by how dense the rows were so
+/// far.
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "base/hash_map.hpp"
 #include "kernels/kernels.hpp"
 
 namespace ramify {
@@ -26,17 +27,20 @@ struct RegressorSettings {
     float bias = 0.3f;
 };
 
-inline int round_to_regressor_lanes(std::int64_t n) { return static_cast<int>((n + regressor_lanes - 1) / regressor_lanes * regressor_lanes); }
+inline int round_to_regressor_lanes(std::int64_t n) {
+    return static_cast<int>((n + regressor_lanes - 1) / regressor_lanes * regressor_lanes);
+}
 
-/// A row as regressors see it: scaled, the constant feature first, also spread out if it is rather full.
+/// A row as regressors see it: scaled, the constant feature first, also as a dense array if it is nearly full.
 class RegressorRow {
 public:
     std::vector<std::uint32_t> column;
     std::vector<float> value;
     std::vector<float> spread;  ///< by column, padded; empty for a row with many gaps
 
-    /// Features come sorted; values of absurd size are cut, so that sums of squares stay finite.
-    void prepare(std::span<const std::int32_t> indices, std::span<const float> values, const RegressorSettings& settings) {
+    /// Features are sorted; huge values are clipped, so that sums of squares stay finite.
+    void prepare(std::span<const std::int32_t> indices, std::span<const float> values,
+                 const RegressorSettings& settings) {
         double scale = 1.0;
         if (settings.normalize) {
             double squared = 0;
@@ -61,14 +65,16 @@ public:
 
     std::uint32_t width() const { return column.back() + 1; }
 
-    static bool is_full(double n_entries, double n_columns) { return 4 * n_entries >= n_columns && n_columns <= widest; }
+    static bool is_full(double n_entries, double n_columns) {
+        return 4 * n_entries >= n_columns && n_columns <= widest;
+    }
     static constexpr double widest = 1 << 20;
 
 private:
     static constexpr double largest = 1e12;
 };
 
-/// Space for a step on columns that do not lie side by side.
+/// Scratch space for a step on columns that are not contiguous.
 struct RegressorScratch {
     std::vector<float> weight, sum, value, factor;
     std::vector<float*> weight_at, sum_at;
@@ -84,12 +90,11 @@ struct RegressorScratch {
 
 class NodeRegressor {
 public:
-    struct Slot {
-        std::uint32_t column = none;
+    struct Weight {
         float weight = 0.0f;
-        float sum = 0.0f;
+        float sum = 0.0f;  ///< of squared gradients
     };
-    static constexpr std::uint32_t none = 0xffffffffu;
+    using Table = HashMap<Weight, 75>;
 
     NodeRegressor() = default;
     explicit NodeRegressor(int dense_width) : weight_(dense_width, 0.0f), sum_(dense_width, 0.0f) {}
@@ -97,21 +102,20 @@ public:
     int dense_width() const { return static_cast<int>(weight_.size()); }
     std::span<const float> dense_weight() const { return weight_; }
     std::span<const float> dense_sum() const { return sum_; }
-    std::span<const Slot> slots() const { return slots_; }
-    std::uint32_t n_slots() const { return n_used_; }
-    std::size_t bytes() const { return (weight_.capacity() + sum_.capacity()) * sizeof(float) + slots_.capacity() * sizeof(Slot); }
+    const Table& table() const { return table_; }
+    bool has_empty_table() const { return n_used_ == 0; }
+    std::size_t bytes() const { return (weight_.capacity() + sum_.capacity()) * sizeof(float) + table_.bytes(); }
 
     float weight(std::uint32_t column) const {
         if (column < weight_.size()) return weight_[column];
-        const Slot* slot = find(column);
-        return slot ? slot->weight : 0.0f;
+        const Weight* found = table_.find(column);
+        return found ? found->weight : 0.0f;
     }
 
     float score(const RegressorRow& x) const {
         if (!x.spread.empty() && x.spread.size() <= weight_.size())
             return kernels().regressor.dot(weight_.data(), x.spread.data(), static_cast<int>(x.spread.size()));
-        if (!slots_.empty())
-            for (std::uint32_t c : x.column) __builtin_prefetch(&slots_[hash(c)]);
+        for (std::uint32_t c : x.column) table_.prefetch(c);
         float total = 0;
         for (std::size_t k = 0; k < x.column.size(); ++k) total += x.value[k] * weight(x.column[k]);
         return total;
@@ -119,7 +123,8 @@ public:
 
     /// Scores a row and takes one step towards what target(score) says, -1 or +1; the score after the step.
     template <class Target>
-    float learn(const RegressorRow& x, float importance, const RegressorSettings& settings, RegressorScratch& s, Target&& target) {
+    float learn(const RegressorRow& x, float importance, const RegressorSettings& settings, RegressorScratch& s,
+                Target&& target) {
         if (!x.spread.empty() && x.spread.size() <= weight_.size()) {
             const int n = static_cast<int>(x.spread.size());
             const float score = kernels().regressor.dot(weight_.data(), x.spread.data(), n);
@@ -129,7 +134,7 @@ public:
         const int padded = round_to_regressor_lanes(static_cast<std::int64_t>(n));
         s.resize(n, padded);
         reserve(n);
-        for (std::size_t k = 0; k < n; ++k) __builtin_prefetch(&slots_[hash(x.column[k])]);
+        for (std::size_t k = 0; k < n; ++k) table_.prefetch(x.column[k]);
         float score = 0;
         for (std::size_t k = 0; k < n; ++k) {
             const std::uint32_t c = x.column[k];
@@ -137,16 +142,18 @@ public:
                 s.weight_at[k] = &weight_[c];
                 s.sum_at[k] = &sum_[c];
             } else {
-                Slot& slot = find_or_add(c);
-                s.weight_at[k] = &slot.weight;
-                s.sum_at[k] = &slot.sum;
+                const auto [found, is_new] = table_.find_or_add(c);
+                n_used_ += is_new;
+                s.weight_at[k] = &found.weight;
+                s.sum_at[k] = &found.sum;
             }
             s.weight[k] = *s.weight_at[k];
             s.sum[k] = *s.sum_at[k];
             s.value[k] = x.value[k];
             score += x.value[k] * s.weight[k];
         }
-        const float after = step(s.weight.data(), s.sum.data(), s.value.data(), padded, score, target(score), importance, settings, s);
+        const float after =
+            step(s.weight.data(), s.sum.data(), s.value.data(), padded, score, target(score), importance, settings, s);
         for (std::size_t k = 0; k < n; ++k) {
             *s.weight_at[k] = s.weight[k];
             *s.sum_at[k] = s.sum[k];
@@ -154,22 +161,18 @@ public:
         return after;
     }
 
-    /// Room for so many more columns, so that adding them moves nothing.
+    /// Makes room for this many more columns, so that adding them moves nothing.
     void reserve(std::size_t n_more) {
         const std::size_t needed = n_used_ + n_more;
-        if (needed >= none / 4) throw std::length_error("a node cannot hold so many features");
-        if (4 * needed <= 3 * slots_.size()) return;
-        std::vector<Slot> old(std::bit_ceil(std::max<std::size_t>(16, needed * 4 / 3 + 1)));
-        old.swap(slots_);
-        for (const Slot& slot : old)
-            if (slot.column != none) place(slot);
+        if (needed >= Table::free_key / 4) throw std::length_error("a node cannot hold this many features");
+        table_.reserve(needed);
     }
 
-    /// Takes back a stored column; false if it is there already or lies among the dense ones.
-    bool restore(const Slot& slot) {
-        if (slot.column < weight_.size() || find(slot.column)) return false;
+    /// Restores a stored column; false if it is there already, lies among the dense ones, or is no column.
+    bool restore(std::uint32_t column, const Weight& weight) {
+        if (column < weight_.size() || column == Table::free_key || table_.find(column)) return false;
         reserve(1);
-        place(slot);
+        table_.add(column, weight);
         ++n_used_;
         return true;
     }
@@ -179,8 +182,8 @@ public:
     }
 
 private:
-    static float step(float* weight, float* sum, const float* x, int n, float score, float target, float importance, const RegressorSettings& settings,
-                      RegressorScratch& s) {
+    static float step(float* weight, float* sum, const float* x, int n, float score, float target, float importance,
+                      const RegressorSettings& settings, RegressorScratch& s) {
         const RegressorKernels& loops = kernels().regressor;
         const float gradient = settings.is_logistic ? -target / (1.0f + std::exp(target * score)) : score - target;
         if (gradient == 0.0f) return score;
@@ -194,8 +197,9 @@ private:
         }
         reach *= importance;
         if (!(reach > 0)) return score;
-        // With squared error the step is the limit of many small ones, which comes near the target and never goes beyond
-        // it; with the logistic loss the score moves by at most `longest`, so that no row can push it out of reach.
+        // With squared error the step is the limit of many small ones, which comes near the target and never goes
+        // beyond it; with the logistic loss the score moves by at most `longest`, so that no row can push it out of
+        // reach.
         float share = importance;
         if (settings.is_logistic) {
             if (reach * std::abs(gradient) > longest) share *= longest / (reach * std::abs(gradient));
@@ -207,35 +211,8 @@ private:
     }
     static constexpr float longest = 10.0f;
 
-    std::size_t hash(std::uint32_t column) const { return (column * 0x9e3779b97f4a7c15ull >> 32) & (slots_.size() - 1); }
-
-    const Slot* find(std::uint32_t column) const {
-        if (slots_.empty()) return nullptr;
-        for (std::size_t at = hash(column);; at = (at + 1) & (slots_.size() - 1)) {
-            if (slots_[at].column == column) return &slots_[at];
-            if (slots_[at].column == none) return nullptr;
-        }
-    }
-
-    Slot& find_or_add(std::uint32_t column) {
-        for (std::size_t at = hash(column);; at = (at + 1) & (slots_.size() - 1)) {
-            if (slots_[at].column == column) return slots_[at];
-            if (slots_[at].column == none) {
-                slots_[at].column = column;
-                ++n_used_;
-                return slots_[at];
-            }
-        }
-    }
-
-    void place(const Slot& slot) {
-        std::size_t at = hash(slot.column);
-        while (slots_[at].column != none) at = (at + 1) & (slots_.size() - 1);
-        slots_[at] = slot;
-    }
-
     std::vector<float> weight_, sum_;
-    std::vector<Slot> slots_;
+    Table table_;
     std::uint32_t n_used_ = 0;
 };
 

@@ -1,7 +1,6 @@
 /// Linear regressors as flat arrays, to be saved and resumed exactly.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -39,14 +38,10 @@ inline void append(const NodeRegressor& r, RegressorArrays<OwnedArray>& out) {
     out.dense_width.push_back(r.dense_width());
     out.dense_weight.insert(out.dense_weight.end(), r.dense_weight().begin(), r.dense_weight().end());
     out.dense_sum.insert(out.dense_sum.end(), r.dense_sum().begin(), r.dense_sum().end());
-    std::vector<NodeRegressor::Slot> used;
-    for (const auto& slot : r.slots())
-        if (slot.column != NodeRegressor::none) used.push_back(slot);
-    std::ranges::sort(used, {}, &NodeRegressor::Slot::column);
-    for (const auto& slot : used) {
-        out.slot_column.push_back(slot.column);
-        out.slot_weight.push_back(slot.weight);
-        out.slot_sum.push_back(slot.sum);
+    for (const auto& [column, stored] : r.table().sorted()) {
+        out.slot_column.push_back(column);
+        out.slot_weight.push_back(stored.weight);
+        out.slot_sum.push_back(stored.sum);
     }
     out.slot_begin.push_back(std::ssize(out.slot_column));
 }
@@ -58,26 +53,30 @@ inline RegressorArrays<OwnedArray> to_arrays(std::span<const NodeRegressor> regr
     return out;
 }
 
-/// The regressors that were saved; throws std::invalid_argument where the arrays do not fit together.
+/// The saved regressors; throws std::invalid_argument if the arrays are inconsistent.
 inline std::vector<NodeRegressor> regressors_from(const RegressorArrays<ArrayView>& in, std::size_t n) {
     check_arrays(in.dense_width.size() == n && in.slot_begin.size() == n + 1, "one entry a regressor is needed");
     check_begin(in.slot_begin, n, in.slot_column.size(), "slot_begin");
-    check_arrays(in.slot_weight.size() == in.slot_column.size() && in.slot_sum.size() == in.slot_column.size(), "slots");
+    check_arrays(in.slot_weight.size() == in.slot_column.size() && in.slot_sum.size() == in.slot_column.size(),
+                 "slots");
     check_arrays(in.dense_sum.size() == in.dense_weight.size(), "dense_sum");
     auto is_sound = [](float weight, float sum) { return std::isfinite(weight) && std::isfinite(sum) && sum >= 0; };
-    for (std::size_t i = 0; i < in.dense_weight.size(); ++i) check_arrays(is_sound(in.dense_weight[i], in.dense_sum[i]), "dense weights");
+    for (std::size_t i = 0; i < in.dense_weight.size(); ++i)
+        check_arrays(is_sound(in.dense_weight[i], in.dense_sum[i]), "dense weights");
     std::vector<NodeRegressor> out;
     std::size_t dense = 0;
     for (std::size_t i = 0; i < n; ++i) {
         const std::int32_t width = in.dense_width[i];
-        check_arrays(width >= 0 && width % regressor_lanes == 0 && static_cast<std::size_t>(width) <= in.dense_weight.size() - dense, "dense_width");
+        check_arrays(width >= 0 && width % regressor_lanes == 0 &&
+                         static_cast<std::size_t>(width) <= in.dense_weight.size() - dense,
+                     "dense_width");
         NodeRegressor& r = out.emplace_back(width);
         r.restore_dense(in.dense_weight.subspan(dense, width), in.dense_sum.subspan(dense, width));
         dense += width;
         r.reserve(static_cast<std::size_t>(in.slot_begin[i + 1] - in.slot_begin[i]));
         for (std::int64_t k = in.slot_begin[i]; k < in.slot_begin[i + 1]; ++k) {
             check_arrays(is_sound(in.slot_weight[k], in.slot_sum[k]), "slot weights");
-            check_arrays(in.slot_column[k] != NodeRegressor::none && r.restore({in.slot_column[k], in.slot_weight[k], in.slot_sum[k]}), "slot_column");
+            check_arrays(r.restore(in.slot_column[k], {in.slot_weight[k], in.slot_sum[k]}), "slot_column");
         }
     }
     check_arrays(dense == in.dense_weight.size(), "dense weights are left over");

@@ -25,11 +25,13 @@ struct AnswerSettings {
 
 /// The answer, best first, the smaller label first among equals. Candidates rise by label.
 /// With `is_uninformed` all labels are equally probable.
-inline void best_labels(std::span<const Candidate> candidates, const AnswerSettings& wanted, std::vector<LabelProbability>& found, bool is_uninformed = false) {
+inline void best_labels(std::span<const Candidate> candidates, const AnswerSettings& wanted,
+                        std::vector<LabelProbability>& found, bool is_uninformed = false) {
     found.clear();
     for (const Candidate& c : candidates)
         if (c.label < wanted.n_labels)
-            if (const auto p = static_cast<float>(c.probability); p >= wanted.needed(c.label)) found.push_back({c.label, p});
+            if (const auto p = static_cast<float>(c.probability); p >= wanted.needed(c.label))
+                found.push_back({c.label, p});
     std::ranges::sort(found, is_better);
     if (std::ssize(found) > wanted.top_k) found.resize(static_cast<std::size_t>(wanted.top_k));
     if (!wanted.fills_up || std::ssize(found) >= std::min(wanted.top_k, wanted.n_labels)) return;

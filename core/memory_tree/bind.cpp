@@ -1,4 +1,4 @@
-/// Python's view of contextual memory trees.
+/// Python bindings of contextual memory trees.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -11,15 +11,16 @@
 #include <optional>
 #include <string>
 
+#include "base/parallel.hpp"
 #include "bindings/arrays.hpp"
 #include "bindings/checks.hpp"
 #include "bindings/csr_answers.hpp"
 #include "bindings/learning_rows.hpp"
+#include "bindings/saved_arrays.hpp"
 #include "memory_tree/answers.hpp"
+#include "memory_tree/options.hpp"
 #include "memory_tree/state.hpp"
 #include "memory_tree/tree.hpp"
-#include "base/parallel.hpp"
-#include "bindings/saved_arrays.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -29,7 +30,14 @@ namespace {
 
 constexpr std::int64_t any_feature = std::numeric_limits<std::int32_t>::max();
 
-/// Every call takes the lock after it has let go of the GIL: threads of Python take turns.
+/// A neighbour's slot, arrival, weight, share of the vote, score, labels, features and what each added to the score.
+using Voter =
+    Tuple<std::uint32_t, std::uint64_t, float, double, double, Array<std::int32_t>, Array<std::int32_t>, Array<float>>;
+/// A node, the examples below it, the share of them with the label, the router's score, whether the path goes right,
+/// features and what each added.
+using RouterStep = Tuple<std::int32_t, std::uint32_t, double, double, bool, Array<std::int32_t>, Array<float>>;
+
+/// Every call takes the lock after releasing the GIL: Python threads take turns.
 class BoundMemoryTree {
     struct Locked {
         nb::gil_scoped_release release;
@@ -45,13 +53,16 @@ class BoundMemoryTree {
 public:
     explicit BoundMemoryTree(const MemoryTreeSettings& settings) : tree_(settings) {}
 
-    void learn(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices,
-               const std::optional<Floats>& sample_weight, const std::optional<Longs>& order, Progress* progress) {
-        learn_rows(x_indptr, x_indices, x_data, y_indptr, y_indices, sample_weight, order, progress, [](const MemoryScratch&) {});
+    void learn(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr,
+               const Ints& y_indices, const std::optional<Floats>& sample_weight, const std::optional<Longs>& order,
+               Progress* progress) {
+        learn_rows(x_indptr, x_indices, x_data, y_indptr, y_indices, sample_weight, order, progress,
+                   [](const MemoryScratch&) {});
     }
 
     /// Progressive validation: answers each row (labels, best first) by what was learned before it, then learns it.
-    nb::tuple test_then_learn(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices, std::int64_t top_k) {
+    RankedRows test_then_learn(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data,
+                               const Longs& y_indptr, const Ints& y_indices, std::int64_t top_k) {
         RankedAnswers answers;
         std::vector<LabelProbability> found;
         AnswerSettings wanted;
@@ -63,12 +74,12 @@ public:
         return std::move(answers).to_tuple();
     }
 
-    /// Another pass over what is stored, slot by slot in this order.
+    /// Another epoch over the stored examples, by slot in this order.
     void revisit(const Longs& order, Progress* progress) {
         const Locked locked(*this);
         const auto n = static_cast<std::int64_t>(tree_.store().size());
         for (std::int64_t slot : view(order))
-            if (slot < 0 || slot >= n) throw nb::value_error("order names an example that is not stored");
+            if (slot < 0 || slot >= n) throw nb::value_error("order contains an example that is not stored");
         if (progress) progress->total = order.size();
         Watch watch;
         for (std::size_t k = 0; k < order.size(); ++k) {
@@ -79,29 +90,34 @@ public:
     }
 
     /// CSR parts of the answer, rows sorted by label; then how many nodes and examples were looked at.
-    nb::tuple query(const Longs& indptr, const Ints& indices, const Floats& data, std::int64_t n_labels, std::optional<std::int64_t> top_k, float threshold,
-                    const std::optional<Floats>& label_threshold, int n_threads) {
+    Tuple<Array<std::int64_t>, Array<std::int32_t>, Array<float>, std::int64_t, std::int64_t> query(
+        const Longs& indptr, const Ints& indices, const Floats& data, std::int64_t n_labels,
+        std::optional<std::int64_t> top_k, float threshold, const std::optional<Floats>& label_threshold,
+        int n_threads) {
         const CsrView X = checked_csr(indptr, indices, data, any_feature, "X");
         AnswerSettings wanted = answer_settings(n_labels, top_k, threshold);
         if (label_threshold) {
-            if (std::ssize(view(*label_threshold)) != n_labels) throw nb::value_error("there must be a threshold for each label");
+            if (std::ssize(view(*label_threshold)) != n_labels)
+                throw nb::value_error("label_threshold needs a value for each label");
             wanted.label_threshold = view(*label_threshold);
         }
         CsrAnswers<LabelProbability> answers(X.n_rows(), chunk);
         std::int64_t n_nodes = 0, n_examples = 0;
         {
             const Locked locked(*this);
-            for_rows(X, n_threads, n_nodes, n_examples, [&](std::int64_t i, const MemoryScratch& s, std::vector<LabelProbability>& found) {
-                best_labels(s.candidates, wanted, found, is_uninformed());
-                answers.add(i, found);
-            });
+            for_rows(X, n_threads, n_nodes, n_examples,
+                     [&](std::int64_t i, const MemoryScratch& s, std::vector<LabelProbability>& found) {
+                         best_labels(s.candidates, wanted, found, is_uninformed());
+                         answers.add(i, found);
+                     });
             answers.join();
         }
         return std::move(answers).to_tuple(n_nodes, n_examples);
     }
 
     /// One row, answered best first.
-    nb::tuple query_row(const Ints& indices, const Floats& values, std::int64_t n_labels, std::optional<std::int64_t> top_k, float threshold) {
+    RowAnswer query_row(const Ints& indices, const Floats& values, std::int64_t n_labels,
+                        std::optional<std::int64_t> top_k, float threshold) {
         check_finite_row(indices, values);
         const AnswerSettings wanted = answer_settings(n_labels, top_k, threshold);
         std::vector<LabelProbability> found;
@@ -114,7 +130,8 @@ public:
     }
 
     /// Probabilities of these labels, a row of them for each row of X.
-    nb::ndarray<nb::numpy, float> named(const Longs& indptr, const Ints& indices, const Floats& data, std::int64_t n_labels, const Ints& labels, int n_threads) {
+    nb::ndarray<nb::numpy, float> named(const Longs& indptr, const Ints& indices, const Floats& data,
+                                        std::int64_t n_labels, const Ints& labels, int n_threads) {
         const CsrView X = checked_csr(indptr, indices, data, any_feature, "X");
         const std::size_t width = labels.size();
         std::vector<float> out(static_cast<std::size_t>(X.n_rows()) * width, 0.0f);
@@ -124,16 +141,18 @@ public:
             for_rows(X, n_threads, n_nodes, n_examples, [&](std::int64_t i, const MemoryScratch& s, auto&) {
                 for (std::size_t k = 0; k < width; ++k) {
                     const auto at = std::ranges::lower_bound(s.candidates, labels.data()[k], {}, &Candidate::label);
-                    if (at != s.candidates.end() && at->label == labels.data()[k]) out[i * width + k] = static_cast<float>(at->probability);
-                    else if (is_uninformed()) out[i * width + k] = 1.0f / static_cast<float>(std::max<std::int64_t>(1, n_labels));
+                    if (at != s.candidates.end() && at->label == labels.data()[k])
+                        out[i * width + k] = static_cast<float>(at->probability);
+                    else if (is_uninformed())
+                        out[i * width + k] = 1.0f / static_cast<float>(std::max<std::int64_t>(1, n_labels));
                 }
             });
         }
         return to_numpy(std::move(out), {static_cast<std::size_t>(X.n_rows()), width});
     }
 
-    /// The examples that vote for a row, best first: (slot, arrival, weight, share, score, labels, features, what each added to the score).
-    nb::list neighbours(const Ints& indices, const Floats& values) {
+    /// The examples that vote for a row, best first.
+    List<Voter> neighbours(const Ints& indices, const Floats& values) {
         check_finite_row(indices, values);
         const Locked locked(*this);
         ask(indices, values);
@@ -150,17 +169,19 @@ public:
                     feature.push_back(static_cast<std::int32_t>(tree_.features().feature(entry.feature)));
                     added.push_back(static_cast<float>(scaled[entry.feature] * entry.value));
                 }
-            out.append(nb::make_tuple(n.slot, e.arrival, e.weight, n.share, n.score, to_numpy(std::vector<std::int32_t>(e.labels)), to_numpy(std::move(feature)),
+            out.append(nb::make_tuple(n.slot, e.arrival, e.weight, n.share, n.score,
+                                      to_numpy(std::vector<std::int32_t>(e.labels)), to_numpy(std::move(feature)),
                                       to_numpy(std::move(added))));
         }
         return out;
     }
 
-    /// From the root to a stored example's leaf: (node, examples below, share of them with the label, router's score for the row, goes right, features, added).
-    nb::list route(const Ints& indices, const Floats& values, std::int64_t slot, std::int32_t label) {
+    /// From the root to a stored example's leaf.
+    List<RouterStep> route(const Ints& indices, const Floats& values, std::int64_t slot, std::int32_t label) {
         check_finite_row(indices, values);
         const Locked locked(*this);
-        if (slot < 0 || slot >= static_cast<std::int64_t>(tree_.store().size())) throw nb::value_error("no such example is stored");
+        if (slot < 0 || slot >= static_cast<std::int64_t>(tree_.store().size()))
+            throw nb::value_error("no such example is stored");
         scratch_.x.clear();
         tree_.prepare(view(indices), view(values), scratch_.x);
         std::vector<std::int32_t> number(tree_.n_node_slots(), -1), path;
@@ -170,7 +191,8 @@ public:
         if (label >= 0)
             for (std::uint32_t other : tree_.store().with_label(label))
                 for (std::int32_t v = tree_.store()[other].leaf; v >= 0; v = tree_.node(v).parent) ++n_with_label[v];
-        for (std::int32_t v = tree_.store()[static_cast<std::uint32_t>(slot)].leaf; v >= 0; v = tree_.node(v).parent) path.push_back(v);
+        for (std::int32_t v = tree_.store()[static_cast<std::uint32_t>(slot)].leaf; v >= 0; v = tree_.node(v).parent)
+            path.push_back(v);
         const nb::gil_scoped_acquire gil;
         nb::list out;
         for (std::size_t k = path.size(); k-- > 0;) {
@@ -189,13 +211,14 @@ public:
                 added.push_back(static_cast<float>(v.router->bias().weight * SparseLogistic::bias_value));
             }
             const bool right = !v.is_leaf() && v.right == path[k - 1];
-            out.append(nb::make_tuple(number[path[k]], v.n, static_cast<double>(n_with_label[path[k]]) / std::max(1u, v.n), score, right, to_numpy(std::move(feature)),
-                                      to_numpy(std::move(added))));
+            out.append(nb::make_tuple(number[path[k]], v.n,
+                                      static_cast<double>(n_with_label[path[k]]) / std::max(1u, v.n), score, right,
+                                      to_numpy(std::move(feature)), to_numpy(std::move(added))));
         }
         return out;
     }
 
-    nb::dict state() {
+    ArrayDict state() {
         MemoryState::Owned arrays;
         {
             const Locked locked(*this);
@@ -204,27 +227,39 @@ public:
         return to_dict(std::move(arrays));
     }
 
-    void restore(const nb::dict& arrays, std::int64_t n_labels) {
+    void restore(const ArrayDict& arrays, std::int64_t n_labels) {
         MemoryState::Viewed in;
         nb::list keep;
         SavedArrays(arrays, keep).take_back_all(in);
         const Locked locked(*this);
-        if (tree_.n_learned() > 0) throw nb::value_error("only a memory tree that knows nothing yet can take back a model");
+        if (tree_.n_learned() > 0) throw nb::value_error("only a new memory tree can restore a model");
         MemoryTree tree(tree_.settings());
         MemoryState::from_arrays(in, std::min<std::int64_t>(n_labels, std::numeric_limits<std::int32_t>::max()), tree);
         tree_ = std::move(tree);
     }
 
-    std::uint64_t n_learned() { return locked([&] { return tree_.n_learned(); }); }
-    std::uint64_t n_forgotten() { return locked([&] { return tree_.n_forgotten(); }); }
-    std::size_t n_examples() { return locked([&] { return tree_.store().size(); }); }
-    std::size_t leaf_capacity() { return locked([&] { return tree_.leaf_capacity(); }); }
-    std::size_t memory() { return locked([&] { return tree_.bytes(); }); }
-    double sharpness() { return locked([&] { return tree_.scorer().sharpness(); }); }
+    std::uint64_t n_learned() {
+        return locked([&] { return tree_.n_learned(); });
+    }
+    std::uint64_t n_forgotten() {
+        return locked([&] { return tree_.n_forgotten(); });
+    }
+    std::size_t n_examples() {
+        return locked([&] { return tree_.store().size(); });
+    }
+    std::size_t leaf_capacity() {
+        return locked([&] { return tree_.leaf_capacity(); });
+    }
+    std::size_t memory() {
+        return locked([&] { return tree_.bytes(); });
+    }
+    double sharpness() {
+        return locked([&] { return tree_.scorer().sharpness(); });
+    }
 
 private:
-    /// Of exactly one class a row, and nothing stored: all are as good.
-    bool is_uninformed() const { return tree_.settings().one_of && tree_.store().size() == 0; }
+    /// Multi-class and nothing stored: all classes are equally probable.
+    bool is_uninformed() const { return tree_.settings().is_multiclass && tree_.store().size() == 0; }
 
     static AnswerSettings answer_settings(std::int64_t n_labels, std::optional<std::int64_t> top_k, float threshold) {
         if (n_labels < 0 || (top_k && *top_k < 0)) throw nb::value_error("n_labels and top_k must not be negative");
@@ -252,11 +287,13 @@ private:
     }
 
     template <class Seen>
-    void learn_rows(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices,
-                    const std::optional<Floats>& sample_weight, const std::optional<Longs>& order, Progress* progress, Seen&& seen) {
+    void learn_rows(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr,
+                    const Ints& y_indices, const std::optional<Floats>& sample_weight,
+                    const std::optional<Longs>& order, Progress* progress, Seen&& seen) {
         const LearningRows rows(x_indptr, x_indices, x_data, y_indptr, y_indices, sample_weight, order, any_feature);
         check_finite(rows.X.data);
-        if (!rises_in_rows(rows.label_begin, rows.labels)) throw nb::value_error("the labels of a row must rise");
+        if (!rises_in_rows(rows.label_begin, rows.labels))
+            throw nb::value_error("labels of a row must be strictly increasing");
         const Locked locked(*this);
         rows.for_each(progress, [&](const RowView& row, std::span<const std::int32_t> labels, float weight) {
             tree_.learn(row.indices, row.values, labels, weight, scratch_, seen);
@@ -292,63 +329,48 @@ private:
     std::mutex mutex_;
 };
 
-MemoryTreeSettings settings_from(double leaf_multiplier, double alpha, int reroutes, int n_leaves, int n_neighbours, double learning_rate, double eps,
-                                 double scorer_rate, bool normalize, bool one_of, bool has_label_rest, std::size_t max_examples, const std::string& forget,
-                                 std::uint64_t seed) {
-    if (!(leaf_multiplier > 0) || !std::isfinite(leaf_multiplier)) throw nb::value_error("leaf_multiplier must be above 0");
-    if (!(alpha > 0) || !(alpha <= 1)) throw nb::value_error("alpha must be above 0 and at most 1");
-    if (reroutes < 0 || n_leaves < 1 || n_neighbours < 0) throw nb::value_error("reroutes and n_neighbours must not be negative, n_leaves at least 1");
-    if (!(learning_rate > 0) || !(eps > 0) || !(scorer_rate >= 0) || !std::isfinite(learning_rate) || !std::isfinite(eps) || !std::isfinite(scorer_rate))
-        throw nb::value_error("learning_rate and eps must be above 0, scorer_rate not negative, all finite");
-    if (forget != "oldest" && forget != "least_useful") throw nb::value_error("forget must be 'oldest' or 'least_useful'");
-    MemoryTreeSettings s;
-    s.leaf_multiplier = std::min(leaf_multiplier, 1e15);  // as a number of examples it must fit into an integer
-    s.alpha = alpha;
-    s.reroutes = reroutes;
-    s.n_leaves = n_leaves;
-    s.n_neighbours = n_neighbours;
-    s.step = {learning_rate, eps};
-    s.rest_step.learning_rate = learning_rate;
-    s.scorer_step.learning_rate = scorer_rate;
-    s.normalize = normalize;
-    s.one_of = one_of;
-    s.has_label_rest = has_label_rest;
-    s.max_examples = max_examples;
-    s.forget = forget == "oldest" ? Forget::oldest : Forget::least_useful;
-    s.seed = seed;
-    return s;
-}
-
 }  // namespace
 
 void bind_memory_tree(nb::module_& m) {
-    nb::class_<BoundMemoryTree>(m, "MemoryTree", "Stored examples in the leaves of a tree whose routers and scorer learn, example by example.")
+    nb::class_<BoundMemoryTree>(
+        m, "MemoryTree", "Stored examples in the leaves of a tree whose routers and scorer learn, example by example.")
         .def(
             "__init__",
-            [](BoundMemoryTree* self, double leaf_multiplier, double alpha, int reroutes, int n_leaves, int n_neighbours, double learning_rate, double eps,
-               double scorer_rate, bool normalize, bool one_of, bool has_label_rest, std::size_t max_examples, const std::string& forget, std::uint64_t seed) {
-                new (self) BoundMemoryTree(settings_from(leaf_multiplier, alpha, reroutes, n_leaves, n_neighbours, learning_rate, eps, scorer_rate, normalize,
-                                                         one_of, has_label_rest, max_examples, forget, seed));
+            [](BoundMemoryTree* self, double leaf_multiplier, double alpha, int reroutes, int n_leaves,
+               int n_neighbours, double learning_rate, double eps, double scorer_rate, bool normalize,
+               bool is_multiclass, bool has_one_against_rest, std::size_t max_examples, const std::string& forget,
+               std::uint64_t seed) {
+                new (self) BoundMemoryTree(memory_tree_settings(
+                    leaf_multiplier, alpha, reroutes, n_leaves, n_neighbours, learning_rate, eps, scorer_rate,
+                    normalize, is_multiclass, has_one_against_rest, max_examples, forget, seed));
             },
-            nb::kw_only(), "leaf_multiplier"_a, "alpha"_a, "reroutes"_a, "n_leaves"_a, "n_neighbours"_a, "learning_rate"_a, "eps"_a, "scorer_rate"_a,
-            "normalize"_a, "one_of"_a, "has_label_rest"_a, "max_examples"_a, "forget"_a, "seed"_a)
-        .def("learn", &BoundMemoryTree::learn, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "sample_weight"_a.none(), "order"_a.none(),
-             "progress"_a.none(), "Learn and store the rows, in the order given or their own.")
-        .def("test_then_learn", &BoundMemoryTree::test_then_learn, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "top_k"_a,
+            nb::kw_only(), "leaf_multiplier"_a, "alpha"_a, "reroutes"_a, "n_leaves"_a, "n_neighbours"_a,
+            "learning_rate"_a, "eps"_a, "scorer_rate"_a, "normalize"_a, "is_multiclass"_a, "has_one_against_rest"_a,
+            "max_examples"_a, "forget"_a, "seed"_a)
+        .def("learn", &BoundMemoryTree::learn, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a,
+             "sample_weight"_a.none(), "order"_a.none(), "progress"_a.none(),
+             "Learn and store the rows, in the order given or their own.")
+        .def("test_then_learn", &BoundMemoryTree::test_then_learn, "x_indptr"_a, "x_indices"_a, "x_data"_a,
+             "y_indptr"_a, "y_indices"_a, "top_k"_a,
              "Answer each row by what was learned before it, then learn it: where rows begin, and labels, best first.")
-        .def("revisit", &BoundMemoryTree::revisit, "order"_a, "progress"_a.none(), "Another pass over stored examples, by slot.")
-        .def("query", &BoundMemoryTree::query, "indptr"_a, "indices"_a, "data"_a, "n_labels"_a, "top_k"_a.none(), "threshold"_a, "label_threshold"_a.none(),
-             "n_threads"_a, "CSR parts of the answer, rows sorted by label, and how many nodes and examples were looked at.")
-        .def("query_row", &BoundMemoryTree::query_row, "indices"_a, "values"_a, "n_labels"_a, "top_k"_a.none(), "threshold"_a,
-             "One row: labels and their probabilities, best first.")
-        .def("named", &BoundMemoryTree::named, "indptr"_a, "indices"_a, "data"_a, "n_labels"_a, "labels"_a, "n_threads"_a,
-             "Probabilities of these labels, a row of them for each row.")
+        .def("revisit", &BoundMemoryTree::revisit, "order"_a, "progress"_a.none(),
+             "Another epoch over stored examples, by slot.")
+        .def("query", &BoundMemoryTree::query, "indptr"_a, "indices"_a, "data"_a, "n_labels"_a, "top_k"_a.none(),
+             "threshold"_a, "label_threshold"_a.none(), "n_threads"_a,
+             "CSR parts of the answer, rows sorted by label, and how many nodes and examples were looked at.")
+        .def("query_row", &BoundMemoryTree::query_row, "indices"_a, "values"_a, "n_labels"_a, "top_k"_a.none(),
+             "threshold"_a, "One row: labels and their probabilities, best first.")
+        .def("named", &BoundMemoryTree::named, "indptr"_a, "indices"_a, "data"_a, "n_labels"_a, "labels"_a,
+             "n_threads"_a, "Probabilities of these labels, a row of them for each row.")
         .def("neighbours", &BoundMemoryTree::neighbours, "indices"_a, "values"_a,
-             "Examples that vote, best first: slot, arrival, weight, share, score, labels, features, and what each added to the score.")
+             "Examples that vote, best first: slot, arrival, weight, share, score, labels, features, and what each "
+             "added to the score.")
         .def("route", &BoundMemoryTree::route, "indices"_a, "values"_a, "slot"_a, "label"_a,
-             "To a stored example's leaf: node, examples below, the label's share, score, whether right, features (-1: bias), and what each added.")
+             "To a stored example's leaf: node, examples below, the label's share, score, whether right, features (-1: "
+             "bias), and what each added.")
         .def("state", &BoundMemoryTree::state, "Everything that is stored and learned, as arrays.")
-        .def("restore", &BoundMemoryTree::restore, "arrays"_a, "n_labels"_a, "Take back what state gave; labels are below n_labels.")
+        .def("restore", &BoundMemoryTree::restore, "arrays"_a, "n_labels"_a,
+             "Restore what state returned; labels are below n_labels.")
         .def_prop_ro("n_learned", &BoundMemoryTree::n_learned, "Rows learned.")
         .def_prop_ro("n_examples", &BoundMemoryTree::n_examples, "Examples stored.")
         .def_prop_ro("n_forgotten", &BoundMemoryTree::n_forgotten, "Examples that left.")

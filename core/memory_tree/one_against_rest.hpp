@@ -1,4 +1,5 @@
-/// Online one-against-rest over labels of retrieved examples: a linear classifier a label, on top of what the neighbours say.
+/// Online one-against-rest over labels of retrieved examples: a linear classifier per label, added to the neighbours'
+/// vote.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +20,9 @@ struct Candidate {
     double probability;
 };
 
-/// log odds = (label's own classifier)(x) + trust * (log odds of the vote) + offset; trust and offset are shared by all labels.
-class LabelRest {
+/// log odds = (label's own classifier)(x) + trust * (log odds of the vote) + offset; trust and offset are shared by all
+/// labels.
+class OneAgainstRest {
 public:
     static constexpr double least_vote = 1e-3;
 
@@ -29,9 +31,12 @@ public:
         return own + trust_ * vote_odds(vote) + offset_;
     }
 
-    /// Candidates rising by label; true labels rising. False candidates are the negatives; true labels learn, found or not.
-    void learn(std::span<const Entry> x, std::span<const Candidate> candidates, std::span<const std::int32_t> labels, double importance, const StepSettings& step) {
-        const std::int32_t largest = std::max(labels.empty() ? -1 : labels.back(), candidates.empty() ? -1 : candidates.back().label);
+    /// Candidates rising by label; true labels rising. False candidates are the negatives; true labels learn, found or
+    /// not.
+    void learn(std::span<const Entry> x, std::span<const Candidate> candidates, std::span<const std::int32_t> labels,
+               double importance, const StepSettings& step) {
+        const std::int32_t largest =
+            std::max(labels.empty() ? -1 : labels.back(), candidates.empty() ? -1 : candidates.back().label);
         if (largest >= std::ssize(classifiers_)) classifiers_.resize(largest + 1);
         auto truth = labels.begin();
         auto learn_missed_below = [&](std::int64_t end) {

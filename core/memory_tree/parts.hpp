@@ -1,11 +1,14 @@
-/// What a memory tree is made of: its settings, its nodes, and the room that a query needs.
+/// Parts of a memory tree: its settings, its nodes, and the scratch space of a query.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "base/feature_index.hpp"
 #include "memory_tree/one_against_rest.hpp"
 #include "memory_tree/scorer.hpp"
 #include "memory_tree/sparse_logistic.hpp"
@@ -15,18 +18,18 @@ namespace ramify {
 enum class Forget : int { oldest = 0, least_useful = 1 };
 
 struct MemoryTreeSettings {
-    double leaf_multiplier = 10.0;  ///< c: a leaf holds at most c log2(n) examples
-    double alpha = 0.3;             ///< weight of balance against fit
-    int reroutes = 1;               ///< d: stored examples that are put in again after each that is learned
-    int n_leaves = 4;               ///< a query looks at so many leaves
-    int n_neighbours = 10;          ///< so many examples vote, 0: all that are looked at
-    StepSettings step;              ///< of routers
+    double leaf_multiplier = 10.0;     ///< c: a leaf holds at most c log2(n) examples
+    double alpha = 0.3;                ///< weight of balance against fit
+    int reroutes = 1;                  ///< d: stored examples that are rerouted after each learned one
+    int n_leaves = 4;                  ///< leaves that a query visits
+    int n_neighbours = 10;             ///< examples that vote; 0: all that were scored
+    StepSettings step;                 ///< of routers
     StepSettings rest_step{1.0, 0.2};  ///< of labels' own classifiers: gentler first steps, as they correct a vote
     StepSettings scorer_step{0.1, 0.1};
     bool normalize = true;
-    bool one_of = false;            ///< exactly one label a row: shares of the vote are its probabilities
-    bool has_label_rest = true;     ///< labels of neighbours are scored by classifiers of their own
-    std::size_t max_examples = 0;   ///< 0: no bound
+    bool is_multiclass = false;        ///< exactly one label a row: shares of the vote are its probabilities
+    bool has_one_against_rest = true;  ///< each label has a classifier that scores it among the neighbours' labels
+    std::size_t max_examples = 0;      ///< 0: no bound
     Forget forget = Forget::oldest;
     std::uint64_t seed = 0;
 };
@@ -41,7 +44,8 @@ struct MemoryNode {
     bool is_leaf() const { return left < 0; }
 };
 
-/// A subtree that a query has not looked into yet; among equals the one found first comes first, whatever slots nodes have.
+/// A subtree that a query has not looked into yet; among equals the one found first comes first, whatever slots nodes
+/// have.
 struct OpenNode {
     double cost;
     std::uint32_t order;
@@ -50,7 +54,7 @@ struct OpenNode {
     bool operator>(const OpenNode& other) const { return cost != other.cost ? cost > other.cost : order > other.order; }
 };
 
-/// What a query needs room for. `scaled` and `pull` are all zero between calls.
+/// Scratch space of a query. `scaled` and `pull` are all zero between calls.
 struct MemoryScratch {
     std::vector<Entry> x;
     std::vector<double> scaled, pull;
@@ -68,5 +72,22 @@ struct MemoryScratch {
         }
     }
 };
+
+/// Appends a row to `out`, of unit length if asked, with number(feature) for each feature that has one.
+template <class Number>
+void prepare_row(std::span<const std::int32_t> indices, std::span<const float> values, bool normalize,
+                 std::vector<Entry>& out, Number&& number) {
+    double scale = 1.0;
+    if (normalize) {
+        double squared = 0.0;
+        for (float v : values) squared += static_cast<double>(v) * v;
+        if (squared > 0) scale = 1.0 / std::sqrt(squared);
+    }
+    for (std::size_t k = 0; k < indices.size(); ++k) {
+        if (values[k] == 0.0f) continue;
+        const std::uint32_t f = number(static_cast<std::uint32_t>(indices[k]));
+        if (f != FeatureIndex::unknown) out.push_back({f, static_cast<float>(values[k] * scale)});
+    }
+}
 
 }  // namespace ramify

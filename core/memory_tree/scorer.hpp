@@ -1,4 +1,4 @@
-/// How alike two examples are: a weight per feature for what they share, learned so that neighbours have the right labels.
+/// The similarity of two examples: a weight per shared feature, learned so that neighbours have the right labels.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "kernels/kernels.hpp"
-#include "memory_tree/store.hpp"
 #include "memory_tree/sparse_logistic.hpp"
+#include "memory_tree/store.hpp"
 
 namespace ramify {
 
@@ -20,7 +20,8 @@ struct Neighbour {
     double share = 0.0;  ///< of the vote
 };
 
-/// f(x, z) = sum of w_i x_i z_i, cosine while all weights are one. Shares of the vote are softmax(sharpness * f), times the examples' weights.
+/// f(x, z) = sum of w_i x_i z_i, cosine while all weights are one. Shares of the vote are softmax(sharpness * f), times
+/// the examples' weights.
 class MemoryScorer {
 public:
     static constexpr float first_log_sharpness = 2.5f;
@@ -59,13 +60,13 @@ public:
         for (Neighbour& n : neighbours) n.share /= total;
     }
 
-    /// One step of neighbourhood components analysis: up goes the share of neighbours with a reward (0 to 1).
+    /// One step of neighbourhood components analysis: raises the share of neighbours with a reward (0 to 1).
     /// `pull` is zero, indexed by feature, and is left so.
-    void learn(std::span<const Entry> x, std::span<const Neighbour> neighbours, std::span<const double> reward, const MemoryStore& store, double* pull,
-               const StepSettings& step) {
+    void learn(std::span<const Entry> x, std::span<const Neighbour> neighbours, std::span<const double> reward,
+               const MemoryStore& store, double* pull, const StepSettings& step) {
         double right = 0.0;
         for (std::size_t k = 0; k < neighbours.size(); ++k) right += neighbours[k].share * reward[k];
-        if (!(right > 0.0)) return;  // nothing that was found is right: that is for the routers to mend
+        if (!(right > 0.0)) return;  // no neighbour is right: the routers must learn that, not the scorer
         const double beta = sharpness();
         double of_sharpness = 0.0;
         for (std::size_t k = 0; k < neighbours.size(); ++k) {
@@ -77,7 +78,8 @@ public:
         adagrad_step(log_sharpness_, log_sharpness_sum_, of_sharpness, step);
         log_sharpness_ = std::clamp(log_sharpness_, -5.0f, 7.0f);
         for (const Entry& e : x)
-            if (pull[e.feature] != 0.0) adagrad_step(weight_[e.feature], sum_[e.feature], pull[e.feature] * e.value, step);
+            if (pull[e.feature] != 0.0)
+                adagrad_step(weight_[e.feature], sum_[e.feature], pull[e.feature] * e.value, step);
         for (const Neighbour& n : neighbours) clear(store[n.slot].x, pull);
     }
 
@@ -88,7 +90,8 @@ public:
     float log_sharpness_sum() const { return log_sharpness_sum_; }
     std::size_t bytes() const { return (weight_.capacity() + sum_.capacity()) * sizeof(float); }
 
-    void restore(std::span<const float> weight, std::span<const float> sum, float log_sharpness, float log_sharpness_sum) {
+    void restore(std::span<const float> weight, std::span<const float> sum, float log_sharpness,
+                 float log_sharpness_sum) {
         weight_.assign(weight.begin(), weight.end());
         sum_.assign(sum.begin(), sum.end());
         log_sharpness_ = log_sharpness;

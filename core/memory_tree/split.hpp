@@ -1,4 +1,5 @@
-/// Halving a full leaf of a memory tree: balanced 2-means, examples of one label together, and a router that has learned the halves.
+/// Halving a full leaf of a memory tree: balanced 2-means, examples of one label together, and a router that has
+/// learned the halves.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "memory_tree/store.hpp"
 #include "memory_tree/sparse_logistic.hpp"
+#include "memory_tree/store.hpp"
 
 namespace ramify {
 
@@ -26,14 +27,18 @@ inline std::vector<std::uint32_t> label_groups(std::span<const std::uint32_t> sl
     std::iota(order.begin(), order.end(), 0u);
     std::ranges::stable_sort(order, {}, [&](std::uint32_t k) { return store[slots[k]].labels[0]; });
     for (std::size_t i = 1; i < n; ++i)
-        if (store[slots[order[i]]].labels[0] == store[slots[order[i - 1]]].labels[0]) group[order[i]] = group[order[i - 1]];
-    if (std::ranges::all_of(group, [&](std::uint32_t g) { return g == group[0]; })) std::iota(group.begin(), group.end(), 0u);
+        if (store[slots[order[i]]].labels[0] == store[slots[order[i - 1]]].labels[0])
+            group[order[i]] = group[order[i - 1]];
+    if (std::ranges::all_of(group, [&](std::uint32_t g) { return g == group[0]; }))
+        std::iota(group.begin(), group.end(), 0u);
     return group;
 }
 
-/// Which of these examples go right. `first` is the place of the example that begins one half; the other begins with the one least like it.
-inline std::vector<bool> halve(std::span<const std::uint32_t> slots, const MemoryStore& store, std::size_t n_features, std::size_t first, const StepSettings& step,
-                               SparseLogistic& router, SplitScratch& scratch) {
+/// Which of these examples go right. `first` is the place of the example that begins one half; the other begins with
+/// the one least like it.
+inline std::vector<bool> halve(std::span<const std::uint32_t> slots, const MemoryStore& store, std::size_t n_features,
+                               std::size_t first, const StepSettings& step, SparseLogistic& router,
+                               SplitScratch& scratch) {
     constexpr int n_rounds = 4, n_epochs = 3;
     const std::size_t n = slots.size();
     auto row = [&](std::size_t k) -> std::span<const Entry> { return store[slots[k]].x; };
@@ -76,8 +81,11 @@ inline std::vector<bool> halve(std::span<const std::uint32_t> slots, const Memor
         std::ranges::fill(score, 0.0);
         for (std::size_t k = 0; k < n; ++k) score[group[k]] += along(row(k));
         for (std::uint32_t g : order) score[g] /= static_cast<double>(size[g]);
-        std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) { return score[a] != score[b] ? score[a] > score[b] : a < b; });
-        // The first groups go right as long as that brings their number nearer to a half; the last group always stays left.
+        std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) {
+            return score[a] != score[b] ? score[a] > score[b] : a < b;
+        });
+        // The first groups go right as long as that brings their number nearer to a half; the last group always stays
+        // left.
         std::vector<bool> group_right(n, false);
         std::size_t n_right = 0;
         for (std::size_t i = 0; i + 1 < order.size(); ++i) {
@@ -93,13 +101,14 @@ inline std::vector<bool> halve(std::span<const std::uint32_t> slots, const Memor
         }
         if (is_same) break;
         for (std::size_t k = 0; k < n; ++k) clear(row(k));
-        for (std::size_t k = 0; k < n; ++k) add(row(k), goes_right[k] ? 1.0 / static_cast<double>(n_right) : -1.0 / static_cast<double>(n - n_right));
+        for (std::size_t k = 0; k < n; ++k)
+            add(row(k), goes_right[k] ? 1.0 / static_cast<double>(n_right) : -1.0 / static_cast<double>(n - n_right));
     }
     for (std::size_t k = 0; k < n; ++k) clear(row(k));
 
     for (int epoch = 0; epoch < n_epochs; ++epoch)
         for (std::size_t k = 0; k < n; ++k) router.learn(row(k), router.score(row(k)), goes_right[k], 1.0, step);
-    // Where the router sends them is where they will be looked for, unless that leaves a side nearly empty.
+    // Queries follow the router, so examples do too, unless that leaves a side nearly empty.
     std::vector<bool> sent(n);
     std::size_t n_sent = 0;
     for (std::size_t k = 0; k < n; ++k) {

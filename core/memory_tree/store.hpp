@@ -1,4 +1,5 @@
-/// The examples that a memory tree holds, each with its place in the tree, and for each label the examples that have it.
+/// The examples that a memory tree holds, each with its place in the tree, and for each label the examples that have
+/// it.
 #pragma once
 
 #include <algorithm>
@@ -13,15 +14,30 @@
 namespace ramify {
 
 struct StoredExample {
-    std::vector<Entry> x;                 ///< prepared, features by their dense numbers
-    std::vector<std::int32_t> labels;     ///< rising
-    std::vector<std::uint32_t> place;     ///< of this example among those with each label
+    std::vector<Entry> x;              ///< prepared, features by their dense numbers
+    std::vector<std::int32_t> labels;  ///< rising
+    std::vector<std::uint32_t> place;  ///< of this example among those with each label
     float weight = 1.0f;
-    float use = 0.0f;                     ///< how often it was retrieved rightly, less how often wrongly
-    std::uint64_t arrival = 0;            ///< its number in the order of learning
+    float use = 0.0f;           ///< correct retrievals minus wrong ones
+    std::uint64_t arrival = 0;  ///< its number in the order of learning
     std::int32_t leaf = -1;
     std::uint32_t place_in_leaf = 0;
 };
+
+/// The Jaccard similarity of two sorted label sets.
+inline double label_similarity(std::span<const std::int32_t> one, std::span<const std::int32_t> other) {
+    std::size_t both = 0;
+    for (auto a = one.begin(), b = other.begin(); a != one.end() && b != other.end();) {
+        if (*a == *b)
+            ++both, ++a, ++b;
+        else if (*a < *b)
+            ++a;
+        else
+            ++b;
+    }
+    const std::size_t either = one.size() + other.size() - both;
+    return either == 0 ? 1.0 : static_cast<double>(both) / static_cast<double>(either);
+}
 
 /// Slots without gaps: the last example moves into the slot of one that leaves.
 class MemoryStore {
@@ -49,7 +65,7 @@ public:
         return with_label_[label];
     }
 
-    /// Takes an example out. The one that was last has its slot from now on: returns where that one was (maybe the same).
+    /// Removes an example. The last one moves into its slot: returns where that one was (maybe the same slot).
     std::uint32_t remove(std::uint32_t slot) {
         const StoredExample& gone = examples_[slot];
         for (std::size_t k = 0; k < gone.labels.size(); ++k) {
@@ -69,7 +85,7 @@ public:
         return last;
     }
 
-    /// Takes back the order of the examples of each label, which decides whom a random draw finds.
+    /// Restores the order of each label's examples, which decides what a random draw finds.
     bool restore_places(std::span<const std::uint32_t> places) {
         std::size_t k = 0;
         for (auto& list : with_label_) std::ranges::fill(list, none);

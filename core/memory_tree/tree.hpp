@@ -1,4 +1,5 @@
-/// The contextual memory tree: examples in the leaves of a binary tree whose routers learn where a query finds those with its labels.
+/// The contextual memory tree: examples in the leaves of a binary tree whose routers learn where a query finds those
+/// with its labels.
 #pragma once
 
 #include <algorithm>
@@ -12,14 +13,14 @@
 #include <utility>
 #include <vector>
 
-#include "base/feature_numbers.hpp"
+#include "base/feature_index.hpp"
 #include "base/hashing.hpp"
 #include "memory_tree/one_against_rest.hpp"
 #include "memory_tree/parts.hpp"
 #include "memory_tree/scorer.hpp"
+#include "memory_tree/sparse_logistic.hpp"
 #include "memory_tree/split.hpp"
 #include "memory_tree/store.hpp"
-#include "memory_tree/sparse_logistic.hpp"
 
 namespace ramify {
 
@@ -29,14 +30,15 @@ public:
 
     static constexpr std::int32_t no_node = -1;
 
-    // --- questions ---------------------------------------------------------------------------------------------------
+    // --- queries -----------------------------------------------------------------------------------------------------
 
     /// The row as the tree knows it; features that no example had are left out, but count for the row's length.
     void prepare(std::span<const std::int32_t> indices, std::span<const float> values, std::vector<Entry>& out) const {
-        prepare_with(indices, values, out, [&](std::uint32_t f) { return features_.find(f); });
+        prepare_row(indices, values, settings_.normalize, out, [&](std::uint32_t f) { return features_.find(f); });
     }
 
-    /// Neighbours of x among the examples of the leaves that are most probable, best first, and the labels that they vote for.
+    /// Neighbours of x among the examples of the leaves that are most probable, best first, and the labels that they
+    /// vote for.
     void query(std::span<const Entry> x, MemoryScratch& s) const {
         s.make_room(features_.size());
         s.neighbours.clear();
@@ -62,10 +64,13 @@ public:
             score_leaf(node, s);
         }
         scorer_.clear(x, s.scaled.data());
-        const std::size_t wanted = settings_.n_neighbours == 0 ? s.neighbours.size() : std::min<std::size_t>(settings_.n_neighbours, s.neighbours.size());
-        std::ranges::partial_sort(s.neighbours, s.neighbours.begin() + wanted, [&](const Neighbour& a, const Neighbour& b) {
-            return a.score != b.score ? a.score > b.score : store_[a.slot].arrival < store_[b.slot].arrival;
-        });
+        const std::size_t wanted = settings_.n_neighbours == 0
+                                       ? s.neighbours.size()
+                                       : std::min<std::size_t>(settings_.n_neighbours, s.neighbours.size());
+        std::ranges::partial_sort(
+            s.neighbours, s.neighbours.begin() + wanted, [&](const Neighbour& a, const Neighbour& b) {
+                return a.score != b.score ? a.score > b.score : store_[a.slot].arrival < store_[b.slot].arrival;
+            });
         s.neighbours.resize(wanted);
         scorer_.vote(s.neighbours, store_);
         gather_candidates(x, s);
@@ -73,25 +78,29 @@ public:
 
     // --- learning ----------------------------------------------------------------------------------------------------
 
-    /// Learns one example: first what the neighbours that a query finds teach, then the routers, then it is stored, then others are put in anew.
-    void learn(std::span<const std::int32_t> indices, std::span<const float> values, std::span<const std::int32_t> labels, float weight, MemoryScratch& s) {
+    /// Learns one example: updates the scorer by its neighbours, trains the routers, stores it, then reroutes some
+    /// others.
+    void learn(std::span<const std::int32_t> indices, std::span<const float> values,
+               std::span<const std::int32_t> labels, float weight, MemoryScratch& s) {
         learn(indices, values, labels, weight, s, [](const MemoryScratch&) {});
     }
 
-    /// The same; seen(scratch) is told what the query found before anything is learned.
+    /// The same; calls seen(scratch) with what the query found, before learning.
     template <class Seen>
-    void learn(std::span<const std::int32_t> indices, std::span<const float> values, std::span<const std::int32_t> labels, float weight, MemoryScratch& s, Seen&& seen) {
+    void learn(std::span<const std::int32_t> indices, std::span<const float> values,
+               std::span<const std::int32_t> labels, float weight, MemoryScratch& s, Seen&& seen) {
         ++n_learned_;
         if (weight == 0.0f) return;
         s.x.clear();
-        prepare_with(indices, values, s.x, [&](std::uint32_t f) { return features_.number(f); });
+        prepare_row(indices, values, settings_.normalize, s.x,
+                    [&](std::uint32_t f) { return features_.find_or_add(f); });
         scorer_.make_room(features_.size());
         query(s.x, s);
         seen(s);
         const std::uint32_t twin = same_among_neighbours(s.x, labels, s);
         learn_from_neighbours(s.x, labels, weight, s);
         if (twin != MemoryStore::none) {
-            // Remembered already: one memory that counts twice.
+            // Stored already: count it twice.
             store_[twin].weight = std::min(store_[twin].weight + weight, std::numeric_limits<float>::max());
             if (keeps_order()) by_arrival_.erase(store_[twin].arrival);
             store_[twin].arrival = n_learned_;
@@ -112,7 +121,7 @@ public:
         while (settings_.max_examples > 0 && store_.size() > settings_.max_examples) forget_one();
     }
 
-    /// Another look at a stored example, as if it came again: for further passes.
+    /// Learns a stored example again, for further epochs.
     void revisit(std::uint32_t slot, MemoryScratch& s) {
         if (store_.size() < 2) return;
         take_from_leaf(slot);
@@ -127,13 +136,13 @@ public:
         return std::max<std::size_t>(2, static_cast<std::size_t>(settings_.leaf_multiplier * std::log2(n)));
     }
 
-    // --- what is there -----------------------------------------------------------------------------------------------
+    // --- access ------------------------------------------------------------------------------------------------------
 
     const MemoryTreeSettings& settings() const { return settings_; }
-    const FeatureNumbers& features() const { return features_; }
+    const FeatureIndex& features() const { return features_; }
     const MemoryStore& store() const { return store_; }
     const MemoryScorer& scorer() const { return scorer_; }
-    const LabelRest& label_rest() const { return label_rest_; }
+    const OneAgainstRest& one_against_rest() const { return one_against_rest_; }
     const MemoryNode& node(std::int32_t v) const { return nodes_[v]; }
     std::int32_t root() const { return root_; }
     std::size_t n_node_slots() const { return nodes_.size(); }
@@ -142,29 +151,17 @@ public:
     std::uint64_t n_forgotten() const { return n_forgotten_; }
 
     std::size_t bytes() const {
-        std::size_t total = features_.bytes() + store_.bytes() + scorer_.bytes() + label_rest_.bytes() + nodes_.capacity() * sizeof(MemoryNode);
-        for (const MemoryNode& v : nodes_) total += v.examples.capacity() * sizeof(std::uint32_t) + (v.router ? sizeof(SparseLogistic) + v.router->bytes() : 0);
+        std::size_t total = features_.bytes() + store_.bytes() + scorer_.bytes() + one_against_rest_.bytes() +
+                            nodes_.capacity() * sizeof(MemoryNode);
+        for (const MemoryNode& v : nodes_)
+            total += v.examples.capacity() * sizeof(std::uint32_t) +
+                     (v.router ? sizeof(SparseLogistic) + v.router->bytes() : 0);
         return total;
     }
 
     friend struct MemoryState;
 
 private:
-    template <class Number>
-    void prepare_with(std::span<const std::int32_t> indices, std::span<const float> values, std::vector<Entry>& out, Number&& number) const {
-        double scale = 1.0;
-        if (settings_.normalize) {
-            double squared = 0.0;
-            for (float v : values) squared += static_cast<double>(v) * v;
-            if (squared > 0) scale = 1.0 / std::sqrt(squared);
-        }
-        for (std::size_t k = 0; k < indices.size(); ++k) {
-            if (values[k] == 0.0f) continue;
-            const std::uint32_t f = number(static_cast<std::uint32_t>(indices[k]));
-            if (f != FeatureNumbers::unknown) out.push_back({f, static_cast<float>(values[k] * scale)});
-        }
-    }
-
     void score_leaf(std::int32_t leaf, MemoryScratch& s) const {
         const auto& slots = nodes_[leaf].examples;
         for (std::size_t k = 0; k < slots.size(); ++k) {
@@ -182,57 +179,56 @@ private:
         std::ranges::stable_sort(s.candidates, {}, &Candidate::label);
         std::size_t n = 0;
         for (std::size_t k = 0; k < s.candidates.size(); ++k) {
-            if (n > 0 && s.candidates[n - 1].label == s.candidates[k].label) s.candidates[n - 1].vote += s.candidates[k].vote;
-            else s.candidates[n++] = s.candidates[k];
+            if (n > 0 && s.candidates[n - 1].label == s.candidates[k].label)
+                s.candidates[n - 1].vote += s.candidates[k].vote;
+            else
+                s.candidates[n++] = s.candidates[k];
         }
         s.candidates.resize(n);
         double total = 0.0;
         for (Candidate& c : s.candidates) {
-            c.probability = settings_.has_label_rest ? logistic(label_rest_.log_odds(x, c.label, c.vote)) : std::min(c.vote, 1.0);
+            c.probability = settings_.has_one_against_rest ? logistic(one_against_rest_.log_odds(x, c.label, c.vote))
+                                                           : std::min(c.vote, 1.0);
             total += c.probability;
         }
-        if (settings_.one_of && total > 0)
+        if (settings_.is_multiclass && total > 0)
             for (Candidate& c : s.candidates) c.probability /= total;
     }
 
-    /// How right a memory is for these labels: the share of the labels of either that both have.
-    static double reward(std::span<const std::int32_t> one, std::span<const std::int32_t> other) {
-        std::size_t both = 0;
-        for (auto a = one.begin(), b = other.begin(); a != one.end() && b != other.end();) {
-            if (*a == *b) ++both, ++a, ++b;
-            else if (*a < *b) ++a;
-            else ++b;
-        }
-        const std::size_t either = one.size() + other.size() - both;
-        return either == 0 ? 1.0 : static_cast<double>(both) / static_cast<double>(either);
-    }
-
-    std::uint32_t same_among_neighbours(std::span<const Entry> x, std::span<const std::int32_t> labels, const MemoryScratch& s) const {
+    std::uint32_t same_among_neighbours(std::span<const Entry> x, std::span<const std::int32_t> labels,
+                                        const MemoryScratch& s) const {
         for (const Neighbour& n : s.neighbours) {
             const StoredExample& e = store_[n.slot];
-            if (std::ranges::equal(e.labels, labels) &&
-                std::ranges::equal(e.x, x, [](const Entry& a, const Entry& b) { return a.feature == b.feature && a.value == b.value; }))
+            if (std::ranges::equal(e.labels, labels) && std::ranges::equal(e.x, x, [](const Entry& a, const Entry& b) {
+                    return a.feature == b.feature && a.value == b.value;
+                }))
                 return n.slot;
         }
         return MemoryStore::none;
     }
 
-    void learn_from_neighbours(std::span<const Entry> x, std::span<const std::int32_t> labels, float weight, MemoryScratch& s) {
+    void learn_from_neighbours(std::span<const Entry> x, std::span<const std::int32_t> labels, float weight,
+                               MemoryScratch& s) {
         if (!s.neighbours.empty()) {
             s.reward.clear();
-            for (const Neighbour& n : s.neighbours) s.reward.push_back(reward(store_[n.slot].labels, labels));
-            // Whom nothing was like is not to blame for being found.
-            if (s.neighbours.front().score > 0) store_[s.neighbours.front().slot].use += static_cast<float>(2.0 * s.reward.front() - 1.0);
+            for (const Neighbour& n : s.neighbours) s.reward.push_back(label_similarity(store_[n.slot].labels, labels));
+            // Don't penalise an example retrieved with zero similarity.
+            if (s.neighbours.front().score > 0)
+                store_[s.neighbours.front().slot].use += static_cast<float>(2.0 * s.reward.front() - 1.0);
             scorer_.learn(x, s.neighbours, s.reward, store_, s.pull.data(), settings_.scorer_step);
         }
-        if (settings_.has_label_rest) label_rest_.learn(x, s.candidates, labels, weight, settings_.rest_step);
+        if (settings_.has_one_against_rest)
+            one_against_rest_.learn(x, s.candidates, labels, weight, settings_.rest_step);
     }
 
-    /// log of left's over right's size: what balance says against left.
-    double imbalance(const MemoryNode& v) const { return std::log(static_cast<double>(nodes_[v.left].n)) - std::log(static_cast<double>(nodes_[v.right].n)); }
+    /// The logarithm of left's over right's size: the balance term against left.
+    double imbalance(const MemoryNode& v) const {
+        return std::log(static_cast<double>(nodes_[v.left].n)) - std::log(static_cast<double>(nodes_[v.right].n));
+    }
 
-    /// Teaches the routers above a stored example with the same label to send x there: the reward is there, and not on the other side.
-    void train_routers(std::span<const Entry> x, std::span<const std::int32_t> labels, std::uint32_t self, MemoryScratch& s) {
+    /// Trains the routers above a stored example with the same label to send x there.
+    void train_routers(std::span<const Entry> x, std::span<const std::int32_t> labels, std::uint32_t self,
+                       MemoryScratch& s) {
         if (labels.empty()) return;
         const std::uint32_t partner = find_partner(x, labels, self, s);
         if (partner == MemoryStore::none) return;
@@ -240,13 +236,15 @@ private:
         for (std::int32_t v = store_[partner].leaf; v != no_node; v = nodes_[v].parent) s.path.push_back(v);
         for (std::size_t k = s.path.size() - 1; k > 0; --k) {
             MemoryNode& v = nodes_[s.path[k]];
-            const double y = (1 - settings_.alpha) * (s.path[k - 1] == v.right ? 1.0 : -1.0) + settings_.alpha * imbalance(v);
+            const double y =
+                (1 - settings_.alpha) * (s.path[k - 1] == v.right ? 1.0 : -1.0) + settings_.alpha * imbalance(v);
             v.router->learn(x, v.router->score(x), y > 0, std::abs(y), settings_.step);
         }
     }
 
-    /// Of some stored examples with one of these labels the one most like x.
-    std::uint32_t find_partner(std::span<const Entry> x, std::span<const std::int32_t> labels, std::uint32_t self, MemoryScratch& s) {
+    /// Among some stored examples with one of these labels, the most similar to x.
+    std::uint32_t find_partner(std::span<const Entry> x, std::span<const std::int32_t> labels, std::uint32_t self,
+                               MemoryScratch& s) {
         constexpr std::size_t n_tries = 8;
         const std::int32_t label = labels[labels.size() == 1 ? 0 : draw(labels.size())];
         const auto with_label = store_.with_label(label);
@@ -267,7 +265,7 @@ private:
         return best;
     }
 
-    /// From the root to a leaf, each router deciding with a say for balance, and learning what was decided.
+    /// From the root to a leaf: each router decides, with a term for balance, and learns its decision.
     void insert(std::uint32_t slot) {
         std::int32_t node = root_;
         const std::span<const Entry> x = store_[slot].x;
@@ -294,7 +292,8 @@ private:
         const std::vector<std::uint32_t> slots = std::move(nodes_[node].examples);
         nodes_[node].examples = {};
         auto router = std::make_unique<SparseLogistic>();
-        const std::vector<bool> goes_right = halve(slots, store_, features_.size(), draw(slots.size()), settings_.step, *router, split_scratch_);
+        const std::vector<bool> goes_right =
+            halve(slots, store_, features_.size(), draw(slots.size()), settings_.step, *router, split_scratch_);
         const std::int32_t left = new_node(node), right = new_node(node);
         nodes_[node].left = left;
         nodes_[node].right = right;
@@ -306,7 +305,8 @@ private:
         }
     }
 
-    /// Out of its leaf, but not out of the store; a leaf without examples goes, and its sibling takes their parent's place.
+    /// Removes an example from its leaf, not from the store. An empty leaf is removed; its sibling replaces their
+    /// parent.
     void take_from_leaf(std::uint32_t slot) {
         const std::int32_t leaf = store_[slot].leaf;
         auto& list = nodes_[leaf].examples;
@@ -320,8 +320,10 @@ private:
         const std::int32_t parent = nodes_[leaf].parent, above = nodes_[parent].parent;
         const std::int32_t sibling = nodes_[parent].left == leaf ? nodes_[parent].right : nodes_[parent].left;
         nodes_[sibling].parent = above;
-        if (above == no_node) root_ = sibling;
-        else (nodes_[above].left == parent ? nodes_[above].left : nodes_[above].right) = sibling;
+        if (above == no_node)
+            root_ = sibling;
+        else
+            (nodes_[above].left == parent ? nodes_[above].left : nodes_[above].right) = sibling;
         free_node(leaf);
         free_node(parent);
     }
@@ -341,7 +343,9 @@ private:
             constexpr int n_tries = 16;
             for (int k = 0; k < n_tries; ++k) {
                 const std::uint32_t slot = draw(store_.size());
-                if (worst == MemoryStore::none || std::pair(store_[slot].use, store_[slot].arrival) < std::pair(store_[worst].use, store_[worst].arrival)) worst = slot;
+                if (worst == MemoryStore::none || std::pair(store_[slot].use, store_[slot].arrival) <
+                                                      std::pair(store_[worst].use, store_[worst].arrival))
+                    worst = slot;
             }
         }
         take_from_leaf(worst);
@@ -354,7 +358,7 @@ private:
         ++n_forgotten_;
     }
 
-    /// Only a bounded memory that forgets the oldest has to know who that is.
+    /// Arrival order is only needed by a bounded memory that forgets the oldest.
     bool keeps_order() const { return settings_.max_examples > 0 && settings_.forget == Forget::oldest; }
 
     std::int32_t new_node(std::int32_t parent) {
@@ -374,13 +378,15 @@ private:
         free_.push_back(node);
     }
 
-    std::uint32_t draw(std::size_t n) { return static_cast<std::uint32_t>(((mix(settings_.seed ^ mix(++n_drawn_)) >> 32) * n) >> 32); }
+    std::uint32_t draw(std::size_t n) {
+        return static_cast<std::uint32_t>(((mix(settings_.seed ^ mix(++n_drawn_)) >> 32) * n) >> 32);
+    }
 
     MemoryTreeSettings settings_;
-    FeatureNumbers features_;
+    FeatureIndex features_;
     MemoryStore store_;
     MemoryScorer scorer_;
-    LabelRest label_rest_;
+    OneAgainstRest one_against_rest_;
     std::vector<MemoryNode> nodes_;
     std::vector<std::int32_t> free_;
     std::int32_t root_ = 0;

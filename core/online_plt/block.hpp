@@ -1,12 +1,11 @@
 /// A sibling block that learns: a map from feature to one row that holds a weight for each child, growing both ways.
 ///
-/// Rows are found by an open-addressing index and lie in order of arrival. For AdaGrad a row is `stride` weights followed
-/// by `stride` sums of squared gradients. One column may be theta, the auxiliary classifier of the online-plt paper: a
-/// phantom child that is always positive, from which the columns of new children are made.
+/// Rows are found by an open-addressing index and lie in order of arrival. For AdaGrad a row is `stride` weights
+/// followed by `stride` sums of squared gradients. One column may be theta, the auxiliary classifier of the online-plt
+/// paper: a phantom child that is always positive, from which the columns of new children are made.
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +15,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "base/hash_map.hpp"
 #include "kernels/kernels.hpp"
 
 namespace ramify {
@@ -31,9 +31,9 @@ inline int padded_columns(int n) { return n <= least_stride ? least_stride : rou
 
 class OnlineBlock {
 public:
-    std::vector<std::int32_t> child;     ///< node of each column, or theta_column, or vacant_column
-    float scale = 1.0f;                  ///< weights are this times what is stored (FOBOS)
-    std::uint64_t n_updates = 0;         ///< examples applied
+    std::vector<std::int32_t> child;  ///< node of each column, or theta_column, or vacant_column
+    float scale = 1.0f;               ///< weights are this times what is stored (FOBOS)
+    std::uint64_t n_updates = 0;      ///< examples applied
 
     explicit OnlineBlock(bool has_sums) : has_sums_(has_sums) {}
 
@@ -51,13 +51,15 @@ public:
 
     /// Memory of this block in bytes.
     std::size_t bytes() const {
-        return sizeof *this + static_cast<std::size_t>(row_capacity_) * row_size() * sizeof(float) + slots_.size() * sizeof(Slot) +
+        return sizeof *this + static_cast<std::size_t>(row_capacity_) * row_size() * sizeof(float) + index_.bytes() +
                child.capacity() * sizeof(std::int32_t);
     }
 
     /// What a row takes with its place in the index and the room to grow that it may bring, half as much again.
     double bytes_of_row() const {
-        return 1.5 * static_cast<double>(static_cast<std::size_t>(padded_columns(n_classifiers())) * (has_sums_ ? 2 : 1) * sizeof(float)) + 16;
+        return 1.5 * static_cast<double>(static_cast<std::size_t>(padded_columns(n_classifiers())) *
+                                         (has_sums_ ? 2 : 1) * sizeof(float)) +
+               16;
     }
 
     int theta() const {
@@ -67,9 +69,7 @@ public:
 
     // --- rows -------------------------------------------------------------------------------------------------------
 
-    void prefetch_slot(std::uint32_t feature) const {
-        if (!slots_.empty()) __builtin_prefetch(&slots_[hash(feature)]);
-    }
+    void prefetch_slot(std::uint32_t feature) const { index_.prefetch(feature); }
 
     void prefetch_row(std::uint32_t r) const {
         const float* w = row(r);
@@ -85,37 +85,34 @@ public:
 
     /// The row of a feature, or none.
     std::uint32_t find(std::uint32_t feature) const {
-        if (slots_.empty()) return none;
-        for (std::size_t at = hash(feature);; at = (at + 1) & (slots_.size() - 1))
-            if (slots_[at].row == none || slots_[at].feature == feature) return slots_[at].row;
+        const std::uint32_t* row = index_.find(feature);
+        return row ? *row : none;
     }
 
-    /// Room for so many more rows, so that adding them moves nothing.
+    /// Makes room for this many more rows, so that adding them moves nothing.
     void reserve_rows(std::size_t n_more) {
         const std::size_t needed = n_rows_ + n_more;
-        if (needed >= none / 2) throw std::length_error("an online block cannot hold more than two thousand million features");
-        if (needed > row_capacity_) resize(static_cast<std::uint32_t>(std::max<std::size_t>(needed, row_capacity_ + row_capacity_ / 2)), stride_);
-        if (4 * needed > 3 * slots_.size()) rehash(std::bit_ceil(std::max<std::size_t>(16, needed * 4 / 3 + 1)));
+        if (needed >= none / 2) throw std::length_error("an online block cannot hold more than two billion features");
+        if (needed > row_capacity_)
+            resize(static_cast<std::uint32_t>(std::max<std::size_t>(needed, row_capacity_ + row_capacity_ / 2)),
+                   stride_);
+        index_.reserve(needed);
     }
 
     /// The row of a feature, made of zeros if it is new; reserve_rows comes first.
     std::uint32_t find_or_add(std::uint32_t feature) {
-        for (std::size_t at = hash(feature);; at = (at + 1) & (slots_.size() - 1)) {
-            Slot& slot = slots_[at];
-            if (slot.row == none) {
-                slot = {feature, n_rows_};
-                std::fill_n(row(n_rows_), row_size(), 0.0f);
-                return n_rows_++;
-            }
-            if (slot.feature == feature) return slot.row;
+        const auto [at, is_new] = index_.find_or_add(feature);
+        if (is_new) {
+            at = n_rows_++;
+            std::fill_n(row(at), row_size(), 0.0f);
         }
+        return at;
     }
 
     /// The feature of every row.
     std::vector<std::uint32_t> features() const {
         std::vector<std::uint32_t> of_row(n_rows_);
-        for (const Slot& slot : slots_)
-            if (slot.row != none) of_row[slot.row] = slot.feature;
+        index_.for_each([&](std::uint32_t feature, std::uint32_t row) { of_row[row] = feature; });
         return of_row;
     }
 
@@ -135,9 +132,9 @@ public:
         if (dropped == 0) return 0;
         n_rows_ = kept;
         resize(kept, stride_);
-        slots_.assign(std::bit_ceil(std::max<std::size_t>(16, kept * std::size_t{4} / 3 + 1)), Slot{});
-        for (std::uint32_t r = 0; r < kept; ++r) place({kept_feature[r], r});
-        slots_.shrink_to_fit();
+        index_ = {};
+        index_.reserve(kept);
+        for (std::uint32_t r = 0; r < kept; ++r) index_.add(kept_feature[r], r);
         return dropped;
     }
 
@@ -145,14 +142,16 @@ public:
 
     /// Appends a column of zeros.
     int add_column(std::int32_t node) {
-        if (n_columns() == stride_) {  // a quarter more, so that a very wide block is not copied for every eight children
+        if (n_columns() ==
+            stride_) {  // a quarter more, so that a very wide block is not copied for every eight children
             resize(row_capacity_, round_to_lanes(stride_ + std::max(1, stride_ / 4)));
         }
         child.push_back(node);
         return n_columns() - 1;
     }
 
-    /// Appends a column that is `sign` times another one. AdaGrad sums are copied too: it continues where the other stands.
+    /// Appends a column that is `sign` times another one. AdaGrad sums are copied too: it continues where the other
+    /// stands.
     int add_copy(int from, float sign, std::int32_t node) {
         const int to = add_column(node);
         for (std::uint32_t r = 0; r < n_rows_; ++r) {
@@ -168,7 +167,7 @@ public:
         OnlineBlock other(has_sums_);
         other.scale = scale;
         other.n_updates = n_updates;
-        other.slots_ = slots_;
+        other.index_ = index_;
         other.resize(n_rows_, least_stride);
         other.n_rows_ = n_rows_;
         other.child.push_back(node);
@@ -181,12 +180,13 @@ public:
         return other;
     }
 
-    /// Takes theta away where no child will be made of it any more. Returns the node whose column moved into its place, or -1.
+    /// Takes theta away where no child will be made of it any more. Returns the node whose column moved into its place,
+    /// or -1.
     std::int32_t drop_theta() {
         const int at = theta();
         if (at < 0) return -1;
         const int last = n_columns() - 1;
-        if (last > 0 && padded_columns(last) == padded_columns(last + 1)) {  // nothing to gain by moving columns about
+        if (last > 0 && padded_columns(last) == padded_columns(last + 1)) {  // moving columns would not save memory
             child[at] = vacant_column;
             return -1;
         }
@@ -216,28 +216,9 @@ public:
     }
 
 private:
-    struct Slot {
-        std::uint32_t feature = 0;
-        std::uint32_t row = none;
-    };
     struct Free {
         void operator()(float* p) const { std::free(p); }
     };
-
-    std::size_t hash(std::uint32_t feature) const { return (feature * 0x9e3779b97f4a7c15ull >> 32) & (slots_.size() - 1); }
-
-    void place(Slot slot) {
-        std::size_t at = hash(slot.feature);
-        while (slots_[at].row != none) at = (at + 1) & (slots_.size() - 1);
-        slots_[at] = slot;
-    }
-
-    void rehash(std::size_t size) {
-        std::vector<Slot> old(size);
-        old.swap(slots_);
-        for (const Slot& slot : old)
-            if (slot.row != none) place(slot);
-    }
 
     /// Moves the rows to memory of another size; new columns are zero. Memory beyond the last row is not touched.
     void resize(std::uint32_t capacity, int stride) {
@@ -262,7 +243,7 @@ private:
     int stride_ = least_stride;
     std::uint32_t n_rows_ = 0, row_capacity_ = 0;
     std::unique_ptr<float, Free> rows_;
-    std::vector<Slot> slots_;
+    HashMap<std::uint32_t, 75> index_;  ///< from feature to row
 };
 
 }  // namespace ramify

@@ -1,5 +1,5 @@
-/// Online learning of a label tree: examples wait in a buffer and go down the tree together, when somebody looks at the
-/// model or when the buffer is full. Paper: online-plt, algorithms 1 to 7.
+/// Online learning of a label tree: examples wait in a buffer and are learned together, when the model is
+/// queried or the buffer is full. Paper: online-plt, algorithms 1 to 7.
 #pragma once
 
 #include <algorithm>
@@ -10,11 +10,11 @@
 #include <stdexcept>
 #include <vector>
 
+#include "base/sparse_rows.hpp"
+#include "online_plt/level_pass.hpp"
 #include "online_plt/policy.hpp"
 #include "online_plt/tree.hpp"
 #include "online_plt/update.hpp"
-#include "online_plt/level_pass.hpp"
-#include "base/sparse_rows.hpp"
 
 namespace ramify {
 
@@ -22,23 +22,30 @@ class OnlineLearner {
 public:
     /// The bias is a feature like any other, under a number that no column of X can have.
     static constexpr std::uint32_t bias_feature = 0xfffffffeu;
-    /// Values and weights beyond it count as this: sums of the squares of what they make together stay within a float.
+    /// Larger values and weights are clipped to this, so that sums of squares stay finite.
     static constexpr float largest_input = 1e7f;
 
     OnlineLearner(const OnlineSettings& settings, const GrowthSettings& growth, const PolicySettings& policy)
-        : settings_(settings), growth_(growth), policy_(policy, growth), blocks_(settings), tree_(bare_tree()), wave_(tree_, policy_, blocks_) {}
-    OnlineLearner(const OnlineLearner&) = delete;  // the wave refers to its siblings
+        : settings_(settings),
+          growth_(growth),
+          policy_(policy, growth),
+          blocks_(settings),
+          tree_(bare_tree()),
+          level_pass_(tree_, policy_, blocks_) {}
+    OnlineLearner(const OnlineLearner&) = delete;  // level_pass_ refers to other members
     OnlineLearner& operator=(const OnlineLearner&) = delete;
 
     OnlineTree& tree() { return tree_; }
     const OnlineTree& tree() const { return tree_; }
-    /// A tree of this learner's kind that knows nothing yet.
-    OnlineTree bare_tree() const { return OnlineTree(growth_, settings_.rule == UpdateRule::adagrad, !settings_.one_of); }
+    /// An untrained tree with this learner's settings.
+    OnlineTree bare_tree() const {
+        return OnlineTree(growth_, settings_.rule == UpdateRule::adagrad, !settings_.is_multiclass);
+    }
     const TreePolicy& policy() const { return policy_; }
     const OnlineSettings& settings() const { return settings_; }
 
     std::uint64_t n_updates = 0;            ///< of single classifiers, theta's included
-    std::uint64_t n_evicted_rows = 0;       ///< given up for the memory budget
+    std::uint64_t n_evicted_rows = 0;       ///< evicted for the memory budget
     std::uint64_t n_unchecked_entries = 0;  ///< learned since the budget was last looked at
     std::uint64_t n_buffer_entries() const { return buffer_.entries.size(); }
     /// Examples learned so far, those that wait included.
@@ -51,14 +58,15 @@ public:
         const std::size_t before = out.size();
         features.append(indices, values, out);
         if (!settings_.normalize)
-            for (std::size_t k = before; k < out.size(); ++k) out[k].value = std::clamp(out[k].value, -largest_input, largest_input);
+            for (std::size_t k = before; k < out.size(); ++k)
+                out[k].value = std::clamp(out[k].value, -largest_input, largest_input);
         if (settings_.bias != 0.0f) out.push_back({bias_feature, settings_.bias});
     }
 
     /// One example. Labels are distinct and not negative. `own` decides for new labels if the policy is a callable.
-    void learn(std::span<const std::int32_t> indices, std::span<const float> values, std::span<const std::int32_t> labels, float weight, int n_threads,
-               const OwnPolicy& own = {}) {
-        if (wave_.is_under_way()) apply_all(n_threads);
+    void learn(std::span<const std::int32_t> indices, std::span<const float> values,
+               std::span<const std::int32_t> labels, float weight, int n_threads, const OwnPolicy& own = {}) {
+        if (level_pass_.is_under_way()) apply_all(n_threads);
         if (policy_.kind() == Policy::callable) extend(labels, n_threads, own);
         const std::size_t before = buffer_.entries.size();
         prepare(indices, values, buffer_.entries);
@@ -66,7 +74,8 @@ public:
         buffer_.begin.push_back(buffer_.entries.size());
         buffer_.label_begin.push_back(buffer_.labels.size());
         buffer_.weight.push_back(std::min(weight, largest_input));
-        // When the budget is looked at depends on the stream alone, not on the questions that empty the buffer in between.
+        // When the budget is looked at depends on the stream alone, not on the questions that empty the buffer in
+        // between.
         if (settings_.memory_budget > 0) n_unchecked_entries += buffer_.entries.size() - before;
         if (buffer_.entries.size() >= settings_.buffer_entries || n_unchecked_entries >= settings_.buffer_entries) {
             apply_all(n_threads);
@@ -77,9 +86,12 @@ public:
 
     /// Learns what waits in the buffer.
     void apply_all(int n_threads) {
-        if (wave_.is_broken()) throw std::runtime_error("this model ran out of memory while it was learning and is not sound any more: load the last one saved");
+        if (level_pass_.is_broken())
+            throw std::runtime_error(
+                "this model ran out of memory while it was learning and is not sound any more: load the last one "
+                "saved");
         if (buffer_.size() == 0) return;
-        n_updates += wave_.run(buffer_, n_threads);
+        n_updates += level_pass_.run(buffer_, n_threads);
         buffer_.clear();
     }
 
@@ -105,11 +117,12 @@ private:
         }
     }
 
-    /// Gives up the rows of least weight, wherever they are, once the budget is passed; a tenth of it is then free again.
-    /// Sizes are what stored rows may come to, not what their memory happens to be, so that a model that was saved and loaded goes on alike.
+    /// Evicts the rows of least weight in the whole tree once the budget is exceeded; a tenth of it is then free again.
+    /// Sizes are what stored rows may come to, not what their memory happens to be, so that a model that was saved and
+    /// loaded continues identically.
     void keep_within_budget() {
         if (settings_.memory_budget == 0) return;
-        // In an order of the tree's own: the numbers of nodes tell when they were made, which depends on the buffer.
+        // In the order of the tree: node numbers depend on when nodes were made, and so on the buffer.
         std::vector<std::int32_t> order{OnlineTree::root};
         for (std::size_t k = 0; k < order.size(); ++k)
             if (const OnlineBlock* block = tree_.block(order[k]))
@@ -157,7 +170,7 @@ private:
     BlockLearner blocks_;
     OnlineTree tree_;
     ExampleBuffer buffer_;
-    OnlineWave wave_;
+    LevelPass level_pass_;
 };
 
 }  // namespace ramify

@@ -1,9 +1,10 @@
-/// Buffered examples go down the tree in a wave: a node learns all of its examples, in order, before its children do.
+/// Buffered examples go down the tree level by level: a node learns all of its examples, in order, before its children
+/// do.
 ///
-/// What a node does depends only on the examples that reach it and their order: which child a new label goes to, how the
-/// tree is extended there, and every weight. So the result is that of one example after the other, bit for bit, whatever
-/// the size of the buffer; but a block stays in cache while it learns, and the nodes of a level run in parallel.
-/// Paper: online-plt, algorithms 3 to 8.
+/// What a node does depends only on the examples that reach it and their order: which child a new label goes to, how
+/// the tree is extended there, and every weight. So the result is that of one example after the other, bit for bit,
+/// whatever the size of the buffer; but a block stays in cache while it learns, and the nodes of a level run in
+/// parallel. Paper: online-plt, algorithms 3 to 8.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/parallel.hpp"
 #include "online_plt/policy.hpp"
 #include "online_plt/tree.hpp"
 #include "online_plt/update.hpp"
-#include "base/parallel.hpp"
 
 namespace ramify {
 
@@ -32,7 +33,9 @@ struct ExampleBuffer {
 
     std::size_t size() const { return weight.size(); }
     std::span<const Entry> row(std::size_t e) const { return {entries.data() + begin[e], begin[e + 1] - begin[e]}; }
-    std::span<const std::int32_t> labels_of(std::size_t e) const { return {labels.data() + label_begin[e], label_begin[e + 1] - label_begin[e]}; }
+    std::span<const std::int32_t> labels_of(std::size_t e) const {
+        return {labels.data() + label_begin[e], label_begin[e + 1] - label_begin[e]};
+    }
 
     void clear() {
         first_example += size();
@@ -44,12 +47,13 @@ struct ExampleBuffer {
     }
 };
 
-class OnlineWave {
+class LevelPass {
 public:
-    OnlineWave(OnlineTree& tree, const TreePolicy& policy, const BlockLearner& learner) : tree_(tree), policy_(policy), learner_(learner) {}
+    LevelPass(OnlineTree& tree, const TreePolicy& policy, const BlockLearner& learner)
+        : tree_(tree), policy_(policy), learner_(learner) {}
 
-    /// Learns all examples of the buffer; returns the number of single classifiers' updates. An interrupt may end it between
-    /// two nodes: then it is to be run again, with the same buffer, and goes on where it stopped.
+    /// Learns all examples of the buffer; returns the number of single classifiers' updates. An interrupt may end it
+    /// between two nodes: then run it again with the same buffer: it continues where it stopped.
     std::uint64_t run(const ExampleBuffer& buffer, int n_threads) {
         if (!is_under_way_) {
             buffer_ = &buffer;
@@ -78,7 +82,7 @@ public:
 
     /// Whether it was interrupted and has to go on before anything else.
     bool is_under_way() const { return is_under_way_; }
-    /// Whether a node failed half-way, for lack of memory: nothing can mend that.
+    /// Whether a node failed half-way, for lack of memory: the tree is then unusable.
     bool is_broken() const { return is_broken_; }
 
 private:
@@ -89,7 +93,8 @@ private:
     struct Worker {
         OnlineScratch learning, deciding;
         std::vector<std::uint32_t> columns;
-        std::vector<std::pair<std::int32_t, std::size_t>> passed;  ///< children that the example goes on to, and where its count of labels stands
+        std::vector<std::pair<std::int32_t, std::size_t>>
+            passed;  ///< children that the example continues to, and where its label count is
         std::uint64_t n_updates = 0;
     };
 
@@ -118,7 +123,8 @@ private:
                 } else if (tree_.leaf(label) >= 0 && path_at_[label] < 0) {
                     known_labels_.push_back(label);
                     paths_.push_back(-1);
-                    for (std::int32_t a = tree_.leaf(label); a != OnlineTree::root; a = tree_.parent(a)) paths_.push_back(a);
+                    for (std::int32_t a = tree_.leaf(label); a != OnlineTree::root; a = tree_.parent(a))
+                        paths_.push_back(a);
                     path_at_[label] = std::ssize(paths_) - 1;
                 }
                 list.push_back(static_cast<std::uint32_t>(label) | (is_new ? to_be_placed : 0));
@@ -140,7 +146,8 @@ private:
             for (std::int32_t c : tree_.block(v)->child) {
                 if (c < 0 || (lists_[c].empty() && !is_inserted_[c])) continue;
                 is_inserted_[c] = 0;
-                next.emplace_back(tree_.block(c) ? lists_[c].size() * static_cast<std::size_t>(tree_.block(c)->stride()) : 0, c);
+                next.emplace_back(
+                    tree_.block(c) ? lists_[c].size() * static_cast<std::size_t>(tree_.block(c)->stride()) : 0, c);
             }
         }
         std::ranges::sort(next, std::greater<>{});
@@ -178,8 +185,10 @@ private:
                 continue;
             }
             if (!is_looked_up) BlockLearner::look_up(block, x, s.row[turn]);
-            // The rows of the next example are looked up, and fetched, while this one is learned; unless it changes the tree.
-            const bool next_is_plain = at < list.size() && list[at + 1] > 0 && !has_new({list.data() + at + 2, list[at + 1]});
+            // The rows of the next example are looked up, and fetched, while this one is learned; unless it changes the
+            // tree.
+            const bool next_is_plain =
+                at < list.size() && list[at + 1] > 0 && !has_new({list.data() + at + 2, list[at + 1]});
             if (next_is_plain) BlockLearner::look_up(block, buffer_->row(list[at]), s.row[turn ^ 1]);
             is_looked_up = next_is_plain;
             pass_on(v, example, labels, s.sign, w);
@@ -194,7 +203,8 @@ private:
     }
 
     /// Puts the example on the lists of the positive children, whose columns are then to say +1.
-    void pass_on(std::int32_t v, std::uint32_t example, std::span<const std::uint32_t> labels, std::vector<float>& sign, Worker& w) {
+    void pass_on(std::int32_t v, std::uint32_t example, std::span<const std::uint32_t> labels, std::vector<float>& sign,
+                 Worker& w) {
         w.columns.clear();
         w.passed.clear();
         if (tree_.is_leaf(v)) return;
@@ -230,7 +240,8 @@ private:
         return at;
     }
 
-    /// New labels of an example at v: v is extended for them, or they go on to a child. Whether v's columns have changed.
+    /// New labels of an example at v: v is extended for them, or they go on to a child. Whether v's columns have
+    /// changed.
     bool extend(std::int32_t v, std::uint32_t example, std::span<std::uint32_t> labels, Worker& w) {
         bool is_changed = false;
         if (labels.empty() && v == OnlineTree::root && tree_.may_have_empty_rows() && !tree_.gate()) {
@@ -239,7 +250,8 @@ private:
             is_changed = true;
         }
         int n_new = 0;
-        std::uint64_t first_new = 0;  // stands for all of them: further new labels of an example go where the first one goes
+        std::uint64_t first_new =
+            0;  // stands for all of them: further new labels of an example go where the first one goes
         for (std::uint32_t& label : labels) {
             if (!(label & to_be_placed)) continue;
             if (!tree_.has_labels()) {
@@ -252,7 +264,9 @@ private:
         if (n_new == 0) return is_changed;
         if (v == OnlineTree::root) tree_.add_leaves(v, n_new);
         const std::span<const Entry> x = buffer_->row(example);
-        const ChildProbabilities probabilities = [&](int node) { return learner_.probabilities(*tree_.block(node), x, w.deciding); };
+        const ChildProbabilities probabilities = [&](int node) {
+            return learner_.probabilities(*tree_.block(node), x, w.deciding);
+        };
         if (!policy_.stops_at(tree_, v)) {
             const int c = policy_.choose_child(tree_, v, first_new, probabilities);
             tree_.add_leaves(c, n_new);
@@ -299,12 +313,13 @@ private:
     std::atomic<bool> is_broken_{false};
     std::uint64_t n_updates_ = 0;
     std::size_t gate_begin_ = 0;                     ///< the first example that the root's own classifier learns
-    std::vector<std::vector<std::uint32_t>> lists_;  ///< per node; empty between waves
-    std::vector<std::uint8_t> is_inserted_;          ///< per node: put above children whose lists may hold examples already
-    std::vector<std::int32_t> on_the_way_;           ///< per label without a leaf: the node that it has come to; else -1
-    // The way to each known label as it was before the wave: from its leaf up, after a -1; and how far the label has come.
+    std::vector<std::vector<std::uint32_t>> lists_;  ///< per node; empty between passes
+    std::vector<std::uint8_t> is_inserted_;  ///< per node: put above children whose lists may hold examples already
+    std::vector<std::int32_t> on_the_way_;   ///< per label without a leaf: the node that it has come to; else -1
+    // The way to each known label as it was before the pass: from its leaf up, after a -1; and how far the label has
+    // come.
     std::vector<std::int32_t> paths_;
-    std::vector<std::int64_t> path_at_;  ///< per label; -1 for those that the wave does not have
+    std::vector<std::int64_t> path_at_;  ///< per label; -1 for those that the pass does not have
     std::vector<std::int32_t> new_labels_, known_labels_, frontier_;
 };
 

@@ -30,7 +30,7 @@ struct Extension {
     bool insert;
 };
 
-/// What a policy may look at: the conditional probabilities of a node's children for the example at hand, by column.
+/// What a policy may read: the conditional probabilities of a node's children for the current example, by column.
 using ChildProbabilities = std::function<std::span<const float>(int node)>;
 /// A user's own policy: label -> extension.
 using OwnPolicy = std::function<Extension(std::int32_t label)>;
@@ -47,9 +47,10 @@ public:
         return tree.is_pre_leaf(v) || tree.n_children(v) < growth_.arity;
     }
 
-    /// The node to extend for a new label: `selected`, where the descent ended or where the example's last new label went,
-    /// or, if just one of its children is a leaf, that leaf.
-    int select(const OnlineTree& tree, int selected, std::uint64_t label, const ChildProbabilities& probabilities) const {
+    /// The node to extend for a new label: `selected`, where the descent ended or where the example's last new label
+    /// went, or, if just one of its children is a leaf, that leaf.
+    int select(const OnlineTree& tree, int selected, std::uint64_t label,
+               const ChildProbabilities& probabilities) const {
         if (settings_.policy == Policy::cpt) {
             while (!tree.is_leaf(selected)) selected = choose_child(tree, selected, label, probabilities);
         } else if (!tree.is_leaf(selected) && tree.n_leaf_children(selected) == 1) {
@@ -60,16 +61,19 @@ public:
     }
 
     /// Whether a node must be inserted before a leaf can be added.
-    bool inserts_at(const OnlineTree& tree, int v) const { return tree.is_leaf(v) || tree.n_children(v) >= growth_.pre_leaf_arity; }
+    bool inserts_at(const OnlineTree& tree, int v) const {
+        return tree.is_leaf(v) || tree.n_children(v) >= growth_.pre_leaf_arity;
+    }
 
-    /// The child to which the descent goes on.
-    int choose_child(const OnlineTree& tree, int v, std::uint64_t label, const ChildProbabilities& probabilities) const {
+    /// The child to descend to.
+    int choose_child(const OnlineTree& tree, int v, std::uint64_t label,
+                     const ChildProbabilities& probabilities) const {
         const auto& child = tree.block(v)->child;
         double n_leaves = 0;  // of v as the example finds it
         for (std::int32_t c : child)
             if (c >= 0) n_leaves += tree.n_leaves(c);
         if (settings_.policy == Policy::random) {
-            // Drawn from the label and the size of the subtree, so that it does not matter who draws first.
+            // Drawn from the label and the size of the subtree, so that the order of draws does not matter.
             const std::uint64_t drawn = mix(mix(settings_.seed + label) + static_cast<std::uint64_t>(n_leaves));
             auto left = static_cast<int>((drawn >> 32) * static_cast<std::uint64_t>(tree.n_children(v)) >> 32);
             for (std::int32_t c : child)
@@ -83,7 +87,8 @@ public:
         int chosen = -1;
         for (std::size_t k = 0; k < child.size(); ++k) {
             const std::int32_t c = child[k];
-            if (c < 0 || (settings_.policy == Policy::fair && tree.n_leaves(c) > settings_.fair_share * average)) continue;
+            if (c < 0 || (settings_.policy == Policy::fair && tree.n_leaves(c) > settings_.fair_share * average))
+                continue;
             const double score = value(p[k], sum, tree.n_leaves(c), average);
             if (!(score > best) && chosen >= 0) continue;
             best = score;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -21,6 +22,14 @@ struct OnlineSearchScratch {
     std::vector<std::uint8_t> is_marked;  ///< per node, for named labels
     std::vector<std::int32_t> marked;
     std::int64_t n_inner_products = 0;
+};
+
+/// A node on the way to a label.
+struct PathStep {
+    std::int32_t node;
+    float probability;                  ///< given the node before
+    std::vector<std::int32_t> feature;  ///< -1: the bias
+    std::vector<float> contribution;
 };
 
 class OnlineSearch {
@@ -46,9 +55,11 @@ public:
     }
 
     /// Probabilities of the named labels into `out`; a label that the tree does not have has probability 0.
-    void named(std::span<const Entry> x, std::span<const std::int32_t> labels, OnlineSearchScratch& scratch, float* out) const {
+    void named(std::span<const Entry> x, std::span<const std::int32_t> labels, OnlineSearchScratch& scratch,
+               float* out) const {
         const OnlineTree& tree = learner_.tree();
-        if (scratch.is_marked.size() < static_cast<std::size_t>(tree.n_nodes())) scratch.is_marked.resize(tree.n_nodes(), 0);
+        if (scratch.is_marked.size() < static_cast<std::size_t>(tree.n_nodes()))
+            scratch.is_marked.resize(tree.n_nodes(), 0);
         scratch.marked.clear();
         for (std::int32_t label : labels)
             for (std::int32_t v = tree.leaf(label); v >= 0 && !scratch.is_marked[v]; v = tree.parent(v)) {
@@ -82,6 +93,40 @@ public:
         }
     }
 
+    /// The path from the root to a leaf, with what each feature of x added to the score of each node.
+    std::vector<PathStep> explain(std::int32_t leaf, std::span<const Entry> x, OnlineSearchScratch& scratch) const {
+        const OnlineTree& tree = learner_.tree();
+        std::vector<PathStep> steps;
+        for (std::int32_t v = leaf; v >= 0; v = tree.parent(v)) {
+            const OnlineBlock* block = v == OnlineTree::root ? tree.gate() : tree.block(tree.parent(v));
+            if (!block) continue;  // every example had a label: the root is certain
+            const int column = v == OnlineTree::root ? 0 : tree.column(v);
+            PathStep step{v, probabilities(*block, x, scratch)[column], {}, {}};
+            for (const Entry& e : x) {
+                const std::uint32_t r = block->find(e.feature);
+                if (r == OnlineBlock::none || block->row(r)[column] == 0.0f) continue;
+                step.feature.push_back(e.feature == OnlineLearner::bias_feature ? -1
+                                                                                : static_cast<std::int32_t>(e.feature));
+                step.contribution.push_back(block->row(r)[column] * block->scale * e.value);
+            }
+            steps.push_back(std::move(step));
+        }
+        std::ranges::reverse(steps);
+        return steps;
+    }
+
+    /// Per node the least threshold of the labels below it; labels beyond `threshold` have threshold 0.
+    std::vector<float> node_thresholds(std::span<const float> threshold) const {
+        const OnlineTree& tree = learner_.tree();
+        std::vector<float> least(tree.n_nodes(), std::numeric_limits<float>::infinity());
+        for (int v = 0; v < tree.n_nodes(); ++v) {
+            if (!tree.is_leaf(v)) continue;
+            const float t = tree.label(v) < std::ssize(threshold) ? threshold[tree.label(v)] : 0.0f;
+            for (int a = v; a >= 0 && t < least[a]; a = tree.parent(a)) least[a] = t;
+        }
+        return least;
+    }
+
     /// P(any label), which is one as long as every example had one.
     float root_probability(std::span<const Entry> x, OnlineSearchScratch& scratch) const {
         const OnlineBlock* gate = learner_.tree().gate();
@@ -93,7 +138,8 @@ public:
     }
 
 private:
-    std::span<const float> probabilities(const OnlineBlock& block, std::span<const Entry> x, OnlineSearchScratch& scratch) const {
+    std::span<const float> probabilities(const OnlineBlock& block, std::span<const Entry> x,
+                                         OnlineSearchScratch& scratch) const {
         scratch.n_inner_products += std::ssize(block.child);
         return learner_.probabilities(block, x, scratch.score);
     }

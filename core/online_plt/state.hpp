@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/flat_arrays.hpp"
-#include "plt/frozen_blocks.hpp"
 #include "online_plt/learner.hpp"
+#include "plt/frozen_blocks.hpp"
 
 namespace ramify {
 
@@ -82,7 +82,8 @@ inline OnlineArrayStorage to_arrays(const OnlineTree& tree) {
         out.block_rows.push_back(block->n_rows());
         out.block_updates.push_back(static_cast<std::int64_t>(block->n_updates));
         out.block_scale.push_back(block->scale);
-        for (int c : columns) out.column_child.push_back(block->child[c] >= 0 ? number[block->child[c]] : block->child[c]);
+        for (int c : columns)
+            out.column_child.push_back(block->child[c] >= 0 ? number[block->child[c]] : block->child[c]);
         const std::vector<std::uint32_t> features = block->features();
         out.feature.insert(out.feature.end(), features.begin(), features.end());
         for (std::uint32_t r = 0; r < block->n_rows(); ++r) {
@@ -97,16 +98,19 @@ inline OnlineArrayStorage to_arrays(const OnlineTree& tree) {
     return out;
 }
 
-/// Takes back what to_arrays gave; throws std::invalid_argument where the arrays do not fit together, and the tree is then of no use.
+/// Restores what to_arrays returned. Throws std::invalid_argument if the arrays are inconsistent; discard the tree
+/// then.
 inline void from_arrays(const OnlineArrays<ArrayView>& in, std::int64_t n_labels, OnlineTree& tree) {
     auto check = [](bool holds, const char* what) {
-        if (!holds) throw std::invalid_argument(std::string("online model arrays do not fit together: ") + what);
+        if (!holds) throw std::invalid_argument(std::string("online model arrays are inconsistent: ") + what);
     };
     const std::size_t n_blocks = in.block_node.size();
-    check(in.block_columns.size() == n_blocks && in.block_rows.size() == n_blocks && in.block_updates.size() == n_blocks && in.block_scale.size() == n_blocks,
+    check(in.block_columns.size() == n_blocks && in.block_rows.size() == n_blocks &&
+              in.block_updates.size() == n_blocks && in.block_scale.size() == n_blocks,
           "one entry a block is needed");
     for (std::int32_t label : in.label) check(label >= -1 && label < n_labels, "label");
-    for (std::uint32_t f : in.feature) check(f < OnlineLearner::bias_feature / 2 || f == OnlineLearner::bias_feature, "feature");
+    for (std::uint32_t f : in.feature)
+        check(f < OnlineLearner::bias_feature / 2 || f == OnlineLearner::bias_feature, "feature");
     const bool has_sums = tree.empty_block()->has_sums();
     check(has_sums ? in.sum.size() == in.weight.size() : in.sum.empty(), "sums");
     std::vector<std::unique_ptr<OnlineBlock>> blocks(in.parent.size());
@@ -116,9 +120,11 @@ inline void from_arrays(const OnlineArrays<ArrayView>& in, std::int64_t n_labels
         const std::int64_t n_columns = in.block_columns[b], n_rows = in.block_rows[b];
         const std::int32_t node = in.block_node[b];
         check(node >= -1 && node < std::ssize(in.parent) && !(node < 0 ? gate : blocks[node]), "block_node");
-        check(n_columns >= 0 && n_columns <= std::ssize(in.column_child) - static_cast<std::int64_t>(column), "block_columns");
+        check(n_columns >= 0 && n_columns <= std::ssize(in.column_child) - static_cast<std::int64_t>(column),
+              "block_columns");
         check(n_rows >= 0 && n_rows <= std::ssize(in.feature) - static_cast<std::int64_t>(feature), "block_rows");
-        check(n_rows == 0 || n_columns <= (std::ssize(in.weight) - static_cast<std::int64_t>(weight)) / n_rows, "weight");
+        check(n_rows == 0 || n_columns <= (std::ssize(in.weight) - static_cast<std::int64_t>(weight)) / n_rows,
+              "weight");
         check(in.block_updates[b] >= 0 && std::isfinite(in.block_scale[b]) && in.block_scale[b] > 0, "block_scale");
         auto block = tree.empty_block();
         block->scale = in.block_scale[b];
@@ -131,11 +137,13 @@ inline void from_arrays(const OnlineArrays<ArrayView>& in, std::int64_t n_labels
         check(node >= 0 || (n_columns == 1 && block->child[0] == OnlineTree::root), "the root's classifier");
         block->reserve_rows(static_cast<std::size_t>(n_rows));
         for (std::int64_t r = 0; r < n_rows; ++r) {
-            check(block->find_or_add(in.feature[feature + r]) == static_cast<std::uint32_t>(r), "a feature is listed twice");
+            check(block->find_or_add(in.feature[feature + r]) == static_cast<std::uint32_t>(r),
+                  "a feature is listed twice");
             float* w = block->row(static_cast<std::uint32_t>(r));
             for (std::int64_t c = 0; c < n_columns; ++c) {
                 const std::size_t at = weight + r * n_columns + c;
-                check(std::isfinite(in.weight[at]) && (!has_sums || (std::isfinite(in.sum[at]) && in.sum[at] >= 0)), "weights must be finite");
+                check(std::isfinite(in.weight[at]) && (!has_sums || (std::isfinite(in.sum[at]) && in.sum[at] >= 0)),
+                      "weights must be finite");
                 w[c] = in.weight[at];
                 if (has_sums) w[block->stride() + c] = in.sum[at];
             }
@@ -145,12 +153,16 @@ inline void from_arrays(const OnlineArrays<ArrayView>& in, std::int64_t n_labels
         weight += n_rows * n_columns;
         (node < 0 ? gate : blocks[node]) = std::move(block);
     }
-    check(column == in.column_child.size() && feature == in.feature.size() && weight == in.weight.size(), "something is left over");
-    tree.restore({in.parent.begin(), in.parent.end()}, {in.label.begin(), in.label.end()}, std::move(blocks), std::move(gate));
+    check(column == in.column_child.size() && feature == in.feature.size() && weight == in.weight.size(),
+          "something is left over");
+    tree.restore({in.parent.begin(), in.parent.end()}, {in.label.begin(), in.label.end()}, std::move(blocks),
+                 std::move(gate));
 }
 
-/// Panels of one block: its children in order, small weights dropped, the rest as bytes. `bias` becomes feature number n_features.
-inline void freeze_block(const OnlineBlock& block, std::int64_t number, std::int64_t n_features, float prune, BlockStorage& out, std::int64_t n_all_features) {
+/// Panels of one block: its children in order, small weights dropped, the rest as bytes. `bias` becomes feature number
+/// n_features.
+inline void freeze_block(const OnlineBlock& block, std::int64_t number, std::int64_t n_features, float prune,
+                         BlockStorage& out, std::int64_t n_all_features) {
     std::vector<int> columns;
     for (int c = 0; c < block.n_columns(); ++c)
         if (block.child[c] >= 0) columns.push_back(c);
@@ -167,7 +179,8 @@ inline void freeze_block(const OnlineBlock& block, std::int64_t number, std::int
         std::vector<float> inverse(n_columns);
         for (std::size_t c = 0; c < n_columns; ++c) {
             float largest = 0;
-            for (std::uint32_t r = 0; r < block.n_rows(); ++r) largest = std::max(largest, std::abs(block.row(r)[columns[first + c]] * block.scale));
+            for (std::uint32_t r = 0; r < block.n_rows(); ++r)
+                largest = std::max(largest, std::abs(block.row(r)[columns[first + c]] * block.scale));
             panel.child.push_back(static_cast<std::int32_t>(first + c));
             panel.scale.push_back(largest / 127.0f);
             inverse[c] = largest > 0 ? 127.0f / largest : 0.0f;
@@ -197,18 +210,22 @@ inline void freeze_block(const OnlineBlock& block, std::int64_t number, std::int
 }
 
 /// All blocks of the tree as those of a serving model.
-inline BlockStorage freeze_tree(const OnlineLearner& learner, const CanonicalTree& canonical, std::int64_t n_features, float prune) {
-    if (n_features < 0 || n_features >= OnlineLearner::bias_feature / 2 || !(prune >= 0)) throw std::invalid_argument("n_features or prune is out of range");
+inline BlockStorage freeze_tree(const OnlineLearner& learner, const CanonicalTree& canonical, std::int64_t n_features,
+                                float prune) {
+    if (n_features < 0 || n_features >= OnlineLearner::bias_feature / 2 || !(prune >= 0))
+        throw std::invalid_argument("n_features or prune is out of range");
     const OnlineTree& tree = learner.tree();
     for (int v = 0; v < tree.n_nodes(); ++v)
         if (const OnlineBlock* block = tree.block(v))
             for (std::uint32_t f : block->features())
-                if (f != OnlineLearner::bias_feature && f >= n_features) throw std::invalid_argument("the learner has seen more than n_features features");
+                if (f != OnlineLearner::bias_feature && f >= n_features)
+                    throw std::invalid_argument("the learner has seen more than n_features features");
     const std::int64_t n_all = n_features + (learner.settings().bias != 0.0f);
     BlockStorage storage;
     for (std::size_t i = 0; i < canonical.node.size(); ++i)
         if (!tree.is_leaf(canonical.node[i]))
-            freeze_block(*tree.block(canonical.node[i]), static_cast<std::int64_t>(i), n_features, prune, storage, n_all);
+            freeze_block(*tree.block(canonical.node[i]), static_cast<std::int64_t>(i), n_features, prune, storage,
+                         n_all);
     if (tree.gate()) freeze_block(*tree.gate(), std::ssize(canonical.node), n_features, prune, storage, n_all);
     return storage;
 }

@@ -1,7 +1,8 @@
 /// A label tree that grows while its classifiers learn: algorithms 4 to 6 of the online-plt paper as column operations.
 ///
-/// The classifiers of a node's children are columns of the node's block, and so is theta, the node's auxiliary classifier:
-/// both are updated on exactly the same examples. A new leaf's classifier is minus theta, an inserted node's is theta.
+/// The classifiers of a node's children are columns of the node's block, and so is theta, the node's auxiliary
+/// classifier: both are updated on exactly the same examples. A new leaf's classifier is minus theta, an inserted
+/// node's is theta.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "trees/label_tree.hpp"
 #include "online_plt/block.hpp"
+#include "trees/label_tree.hpp"
 
 namespace ramify {
 
@@ -23,7 +24,7 @@ namespace ramify {
 struct GrowthSettings {
     enum class Theta { nowhere, pre_leaves, leaves, everywhere };
     Theta theta = Theta::pre_leaves;
-    int arity = 2;           ///< b: inner nodes are filled up to it
+    int arity = 2;             ///< b: inner nodes are filled up to it
     int pre_leaf_arity = 100;  ///< b_max: children of a node whose children are all leaves
 };
 
@@ -52,22 +53,26 @@ public:
     int n_leaf_children(int v) const { return n_leaf_children_[v]; }
     bool is_pre_leaf(int v) const { return n_children_[v] == n_leaf_children_[v]; }
     /// The leaf of a label, or -1.
-    std::int32_t leaf(std::int64_t label) const { return label >= 0 && label < std::ssize(leaf_of_) ? leaf_of_[label] : -1; }
+    std::int32_t leaf(std::int64_t label) const {
+        return label >= 0 && label < std::ssize(leaf_of_) ? leaf_of_[label] : -1;
+    }
     std::int64_t label_bound() const { return std::ssize(leaf_of_); }
     OnlineBlock* block(int v) const { return block_[v].get(); }
     OnlineBlock* gate() const { return gate_.get(); }
 
     /// Memory of the tree and its blocks, in bytes.
     std::size_t bytes() const {
-        std::size_t total = parent_.capacity() * (6 * sizeof(std::int32_t) + sizeof(void*)) + leaf_of_.capacity() * sizeof(std::int32_t);
+        std::size_t total = parent_.capacity() * (6 * sizeof(std::int32_t) + sizeof(void*)) +
+                            leaf_of_.capacity() * sizeof(std::int32_t);
         for (const auto& block : block_)
             if (block) total += block->bytes();
         return total + (gate_ ? gate_->bytes() : 0);
     }
 
-    // --- growth; several threads may extend subtrees that have no node in common, once there is room ------------------
+    // --- growth; several threads may extend subtrees that have no node in common, once there is room
+    // ------------------
 
-    /// Room for so many more nodes, and for labels below the bound, so that adding them moves nothing.
+    /// Makes room for this many more nodes, and for labels below the bound, so that adding them moves nothing.
     void reserve_nodes(std::size_t n_more) {
         const std::size_t needed = static_cast<std::size_t>(n_nodes_) + n_more;
         if (needed > parent_.size()) resize_nodes(std::max(needed, parent_.size() * 3 / 2));
@@ -77,7 +82,7 @@ public:
         if (bound > std::ssize(leaf_of_)) leaf_of_.resize(std::max<std::size_t>(bound, leaf_of_.size() * 3 / 2), -1);
     }
 
-    /// A node's count of labels, to which whoever sends new labels there adds them.
+    /// A node's label count; callers that send new labels there add to it.
     void add_leaves(int v, int n) { n_leaves_[v] += n; }
 
     /// The first label of all: the root is its leaf.
@@ -87,7 +92,8 @@ public:
         n_leaves_[root] = 1;
     }
 
-    /// Algorithm 5: a new node between v and its children; of a leaf, a new leaf below v that takes its label. Returns it.
+    /// Algorithm 5: a new node between v and its children; of a leaf, a new leaf below v that takes its label. Returns
+    /// it.
     int insert_node(int v) {
         const int theta = theta_of(v);
         OnlineBlock& old = *block_[v];
@@ -98,7 +104,9 @@ public:
             label_[v] = -1;
             column_[inserted] = old.add_copy(theta, 1.0f, inserted);
             n_children_[v] = n_leaf_children_[v] = 1;
-            if (parent_[v] >= 0) std::atomic_ref(n_leaf_children_[parent_[v]]).fetch_sub(1);  // v's siblings may be at it, too
+            if (parent_[v] >= 0)
+                std::atomic_ref(n_leaf_children_[parent_[v]])
+                    .fetch_sub(1);  // v's siblings may do the same concurrently
             if (growth_.theta == GrowthSettings::Theta::leaves || growth_.theta == GrowthSettings::Theta::everywhere)
                 block_[inserted] = std::make_unique<OnlineBlock>(old.with_column(theta, theta_column));
         } else {
@@ -139,13 +147,15 @@ public:
         return leaf;
     }
 
-    /// The root's own classifier, made when the first row without labels comes: until then it has seen what theta has seen.
+    /// The root's own classifier, made when the first row without labels comes: until then it has seen what theta has
+    /// seen.
     void open_gate() {
         gate_ = std::make_unique<OnlineBlock>(block_[root]->with_column(theta_of(root), root));
         release_theta(root);
     }
 
-    // --- a tree that is given -----------------------------------------------------------------------------------------
+    // --- a tree that is given
+    // -----------------------------------------------------------------------------------------
 
     /// Starts with a whole tree instead of a bare root; its classifiers have learned nothing.
     void adopt(const TreeView& tree) {
@@ -161,9 +171,9 @@ public:
         for (int v = 1; v < n_nodes(); ++v) column_[v] = block_[parent_[v]]->add_column(v);
     }
 
-    /// Takes back a stored tree; the columns of the blocks say what belongs where.
-    void restore(std::vector<std::int32_t> parent, std::vector<std::int32_t> label, std::vector<std::unique_ptr<OnlineBlock>> blocks,
-                 std::unique_ptr<OnlineBlock> gate) {
+    /// Restores a stored tree; the columns of the blocks say which node they belong to.
+    void restore(std::vector<std::int32_t> parent, std::vector<std::int32_t> label,
+                 std::vector<std::unique_ptr<OnlineBlock>> blocks, std::unique_ptr<OnlineBlock> gate) {
         parent_ = std::move(parent);
         label_ = std::move(label);
         rebuild_shape();
@@ -172,24 +182,31 @@ public:
         std::vector<bool> has_column(n_nodes());
         for (int v = 0; v < n_nodes(); ++v) {
             if (!block_[v]) {
-                if (!is_leaf(v)) throw std::invalid_argument("online model: inner node " + std::to_string(v) + " has no block");
-                if (wants_theta(v)) throw std::invalid_argument("online model: leaf " + std::to_string(v) + " lacks theta");
+                if (!is_leaf(v))
+                    throw std::invalid_argument("online model: inner node " + std::to_string(v) + " has no block");
+                if (wants_theta(v))
+                    throw std::invalid_argument("online model: leaf " + std::to_string(v) + " lacks theta");
                 continue;
             }
             for (int c = 0; c < block_[v]->n_columns(); ++c) {
                 const std::int32_t child = block_[v]->child[c];
                 if (child < 0) continue;
                 if (child >= n_nodes() || parent_[child] != v || has_column[child])
-                    throw std::invalid_argument("online model: a column of node " + std::to_string(v) + " belongs to no child");
+                    throw std::invalid_argument("online model: a column of node " + std::to_string(v) +
+                                                " belongs to no child");
                 has_column[child] = true;
                 column_[child] = c;
             }
-            if (wants_theta(v) && block_[v]->theta() < 0) throw std::invalid_argument("online model: node " + std::to_string(v) + " lacks theta");
+            if (wants_theta(v) && block_[v]->theta() < 0)
+                throw std::invalid_argument("online model: node " + std::to_string(v) + " lacks theta");
         }
         for (int v = 1; v < n_nodes(); ++v)
-            if (!has_column[v]) throw std::invalid_argument("online model: node " + std::to_string(v) + " has no column");
-        if (gate_ && !may_have_empty_rows_) throw std::invalid_argument("online model: a root that is certain has a classifier");
-        if (is_gate_pending() && (!block_[root] || block_[root]->theta() < 0)) throw std::invalid_argument("online model: the root lacks theta");
+            if (!has_column[v])
+                throw std::invalid_argument("online model: node " + std::to_string(v) + " has no column");
+        if (gate_ && !may_have_empty_rows_)
+            throw std::invalid_argument("online model: a root that is certain has a classifier");
+        if (is_gate_pending() && (!block_[root] || block_[root]->theta() < 0))
+            throw std::invalid_argument("online model: the root lacks theta");
     }
 
     std::unique_ptr<OnlineBlock> empty_block() const { return std::make_unique<OnlineBlock>(has_sums_); }
@@ -214,19 +231,23 @@ private:
     int theta_of(int v) const {
         const int theta = block_[v] ? block_[v]->theta() : -1;
         if (theta < 0)
-            throw std::invalid_argument("node " + std::to_string(v) + " cannot be extended: it is full, or its auxiliary classifier is gone");
+            throw std::invalid_argument("node " + std::to_string(v) +
+                                        " cannot be extended: it is full, or its auxiliary classifier is gone");
         return theta;
     }
 
     void release_theta(int v) {
         if (wants_theta(v) || (v == root && is_gate_pending())) return;
         const std::int32_t moved = block_[v]->drop_theta();
-        if (moved >= 0) column_[moved] = static_cast<std::int32_t>(std::ranges::find(block_[v]->child, moved) - block_[v]->child.begin());
+        if (moved >= 0)
+            column_[moved] =
+                static_cast<std::int32_t>(std::ranges::find(block_[v]->child, moved) - block_[v]->child.begin());
     }
 
     int new_node(std::int32_t parent, std::int32_t label) {
         const int node = std::atomic_ref(n_nodes_).fetch_add(1);
-        if (static_cast<std::size_t>(node) >= parent_.size()) resize_nodes(static_cast<std::size_t>(node) + 1);  // never among several threads
+        if (static_cast<std::size_t>(node) >= parent_.size())
+            resize_nodes(static_cast<std::size_t>(node) + 1);  // never among several threads
         parent_[node] = parent;
         label_[node] = label;
         return node;
@@ -249,7 +270,8 @@ private:
 
     void rebuild_shape() {
         const int n = n_nodes_ = static_cast<int>(parent_.size());
-        if (n == 0 || static_cast<int>(label_.size()) != n || parent_[root] != -1) throw std::invalid_argument("online model: its tree has no root");
+        if (n == 0 || static_cast<int>(label_.size()) != n || parent_[root] != -1)
+            throw std::invalid_argument("online model: its tree has no root");
         column_.assign(n, -1);
         n_leaves_.assign(n, 0);
         n_children_.assign(n, 0);
@@ -258,20 +280,23 @@ private:
         block_.resize(n);
         leaf_of_.clear();
         for (int v = 1; v < n; ++v) {
-            if (parent_[v] < 0 || parent_[v] >= n || is_leaf(parent_[v])) throw std::invalid_argument("online model: node " + std::to_string(v) + " has no parent");
+            if (parent_[v] < 0 || parent_[v] >= n || is_leaf(parent_[v]))
+                throw std::invalid_argument("online model: node " + std::to_string(v) + " has no parent");
             ++n_children_[parent_[v]];
             n_leaf_children_[parent_[v]] += is_leaf(v);
         }
         for (int v = 0; v < n; ++v) {
             if (!is_leaf(v)) {
-                if (n_children_[v] == 0 && n > 1) throw std::invalid_argument("online model: inner node " + std::to_string(v) + " has no child");
+                if (n_children_[v] == 0 && n > 1)
+                    throw std::invalid_argument("online model: inner node " + std::to_string(v) + " has no child");
                 continue;
             }
-            if (leaf(label_[v]) >= 0) throw std::invalid_argument("online model: two leaves have label " + std::to_string(label_[v]));
+            if (leaf(label_[v]) >= 0)
+                throw std::invalid_argument("online model: two leaves have label " + std::to_string(label_[v]));
             set_leaf(label_[v], v);
             n_leaves_[v] = 1;
         }
-        // From the leaves up, a node when all its children are counted; nodes of a circle never are.
+        // From the leaves up, a node when all its children are counted; nodes on a cycle never are.
         std::vector<std::int32_t> n_uncounted = n_children_, counted;
         for (int v = 0; v < n; ++v)
             if (n_children_[v] == 0) counted.push_back(v);
@@ -281,7 +306,7 @@ private:
             n_leaves_[p] += n_leaves_[counted[k]];
             if (--n_uncounted[p] == 0) counted.push_back(p);
         }
-        if (std::ssize(counted) != n) throw std::invalid_argument("online model: its tree has a circle");
+        if (std::ssize(counted) != n) throw std::invalid_argument("online model: its tree has a cycle");
     }
 
     GrowthSettings growth_;

@@ -17,12 +17,13 @@ enum class UpdateRule { adagrad, fobos };
 struct OnlineSettings {
     UpdateRule rule = UpdateRule::adagrad;
     float learning_rate = 1.0f;
-    float eps = 0.01f;   ///< AdaGrad: added to the root of the sums
-    float decay = 0.0f;  ///< AdaGrad: times the sums, added too, so that steps shrink faster once much was seen; the paper has 0
-    float l2 = 0.0f;     ///< FOBOS: strength of the regulariser
+    float eps = 0.01f;  ///< AdaGrad: added to the root of the sums
+    float decay =
+        0.0f;  ///< AdaGrad: times the sums, added too, so that steps shrink faster once much was seen; the paper has 0
+    float l2 = 0.0f;  ///< FOBOS: strength of the regulariser
     bool normalize = true;
     float bias = 1.0f;
-    bool one_of = false;                    ///< multi-class: each example has one label
+    bool is_multiclass = false;             ///< multi-class: each example has one label
     std::size_t buffer_entries = 1u << 20;  ///< features of examples that wait, until they are learned together
     std::size_t memory_budget = 0;          ///< bytes; 0: no bound
 };
@@ -50,14 +51,16 @@ public:
         }
     }
 
-    /// What each column of a block should say if none of its children is positive: -1, theta +1, a vacant one nothing.
+    /// Targets of a block's columns if none of its children is positive: -1, theta +1, a vacant one 0.
     static void signs(const OnlineBlock& block, std::vector<float>& sign) {
         sign.assign(round_to_lanes(block.n_columns()), 0.0f);
-        for (int c = 0; c < block.n_columns(); ++c) sign[c] = block.child[c] == theta_column ? 1.0f : block.child[c] == vacant_column ? 0.0f : -1.0f;
+        for (int c = 0; c < block.n_columns(); ++c)
+            sign[c] = block.child[c] == theta_column ? 1.0f : block.child[c] == vacant_column ? 0.0f : -1.0f;
     }
 
     /// One step for all columns of a block, towards s.sign.
-    void update(OnlineBlock& block, std::span<const Entry> x, const std::vector<std::uint32_t>& rows, float weight, OnlineScratch& s) const {
+    void update(OnlineBlock& block, std::span<const Entry> x, const std::vector<std::uint32_t>& rows, float weight,
+                OnlineScratch& s) const {
         const OnlineKernels& k = kernels().online;
         const int n = static_cast<int>(x.size()), n_columns = padded_columns(block.n_columns());
         s.score.resize(s.sign.size());
@@ -67,12 +70,15 @@ public:
         k.score(block.rows(), block.row_size(), rows.data(), s.value.data(), n, n_columns, score);
         k.gradient(s.sign.data(), block.scale, weight, static_cast<int>(s.sign.size()), score);
         if (settings_.rule == UpdateRule::adagrad) {
-            k.adagrad(block.rows(), block.row_size(), rows.data(), s.value.data(), n, n_columns, score, settings_.learning_rate, settings_.eps, settings_.decay);
+            k.adagrad(block.rows(), block.row_size(), rows.data(), s.value.data(), n, n_columns, score,
+                      settings_.learning_rate, settings_.eps, settings_.decay);
         } else {
             // FOBOS: a gradient step, then the regulariser's shrinking; weights are scale times what is stored.
             const double decay = static_cast<double>(settings_.learning_rate) * settings_.l2;
-            const auto rate = static_cast<float>(settings_.learning_rate / (1.0 + decay * static_cast<double>(block.n_updates)));
-            k.descend(block.rows(), block.row_size(), rows.data(), s.value.data(), n, n_columns, score, rate / block.scale);
+            const auto rate =
+                static_cast<float>(settings_.learning_rate / (1.0 + decay * static_cast<double>(block.n_updates)));
+            k.descend(block.rows(), block.row_size(), rows.data(), s.value.data(), n, n_columns, score,
+                      rate / block.scale);
             block.scale /= 1.0f + rate * settings_.l2;
             if (block.scale < 1e-4f) block.absorb_scale();
         }
@@ -83,7 +89,7 @@ public:
     std::span<const float> probabilities(const OnlineBlock& block, std::span<const Entry> x, OnlineScratch& s) const {
         score(block, x, s);
         const int n = block.n_columns();
-        if (settings_.one_of && n > 0)
+        if (settings_.is_multiclass && n > 0)
             normalise(block, s.score.data());
         else
             kernels().to_probabilities(s.score.data(), n);
@@ -106,18 +112,20 @@ private:
             block.prefetch_row(rows[n]);
             ++n;
         }
-        kernels().online.score(block.rows(), block.row_size(), rows.data(), s.value.data(), n, n_columns, s.score.data());
+        kernels().online.score(block.rows(), block.row_size(), rows.data(), s.value.data(), n, n_columns,
+                               s.score.data());
         if (block.scale != 1.0f)
             for (int c = 0; c < n_columns; ++c) s.score[c] *= block.scale;
     }
 
-    /// Exactly one child is true: chances in proportion to their odds.
+    /// Exactly one child is true: probabilities proportional to their odds.
     static void normalise(const OnlineBlock& block, float* score) {
         float largest = -std::numeric_limits<float>::infinity();
         for (int c = 0; c < block.n_columns(); ++c)
             if (block.child[c] >= 0) largest = std::max(largest, score[c]);
         double sum = 0;
-        for (int c = 0; c < block.n_columns(); ++c) sum += score[c] = block.child[c] >= 0 ? std::exp(score[c] - largest) : 0.0f;
+        for (int c = 0; c < block.n_columns(); ++c)
+            sum += score[c] = block.child[c] >= 0 ? std::exp(score[c] - largest) : 0.0f;
         const auto scale = static_cast<float>(1.0 / sum);
         for (int c = 0; c < block.n_columns(); ++c) score[c] *= scale;
     }

@@ -1,4 +1,4 @@
-/// Python's view of a trained label tree and its searches.
+/// Python bindings of a trained label tree and its searches.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -10,12 +10,12 @@
 #include <limits>
 #include <optional>
 
+#include "base/parallel.hpp"
 #include "bindings/arrays.hpp"
-#include "bindings/tree_arrays.hpp"
 #include "bindings/checks.hpp"
 #include "bindings/csr_answers.hpp"
-#include "base/parallel.hpp"
 #include "bindings/saved_arrays.hpp"
+#include "bindings/tree_arrays.hpp"
 #include "plt/tree_search.hpp"
 
 namespace nb = nanobind;
@@ -27,9 +27,10 @@ namespace {
 /// A trained label tree. Keeps the numpy arrays alive that it reads, memory-mapped ones too.
 class BoundModel {
 public:
-    BoundModel(const nb::dict& arrays, const Ints& parent, const Ints& first_child, const Ints& n_children, const Ints& label, std::int64_t n_labels,
-               const FeatureSettings& features, const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>& link, float link_low,
-               float link_step, bool one_of)
+    BoundModel(const ArrayDict& arrays, const Ints& parent, const Ints& first_child, const Ints& n_children,
+               const Ints& label, std::int64_t n_labels, const FeatureSettings& features,
+               const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>& link, float link_low,
+               float link_step, bool is_multiclass)
         : n_labels_(n_labels) {
         model_.tree = tree_view(parent, first_child, n_children, label, n_labels);
         for (const Ints* a : {&parent, &first_child, &n_children, &label}) keep_.append(*a);
@@ -54,25 +55,31 @@ public:
             model_.link_step = link_step;
             keep_.append(link);
         }
-        model_.one_of = one_of;
+        model_.is_multiclass = is_multiclass;
         model_.attach();
     }
 
-    nb::tuple search(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::int64_t> top_k, float threshold,
-                     const std::optional<Floats>& node_threshold, std::int64_t beam, int n_threads, float bound) const {
+    CountedAnswers search(const Longs& indptr, const Ints& indices, const Floats& data,
+                          std::optional<std::int64_t> top_k, float threshold,
+                          const std::optional<Floats>& node_threshold, std::int64_t beam, int n_threads,
+                          float bound) const {
         Answer found = run(indptr, indices, data, top_k, threshold, node_threshold, beam, n_threads, bound, false);
         return std::move(found.answers).to_tuple(found.n_products);
     }
 
-    /// The same answer, and what it took: blocks scored for each row, and what was given up.
-    nb::tuple trace(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::int64_t> top_k, float threshold,
-                    const std::optional<Floats>& node_threshold, std::int64_t beam, int n_threads, float bound) const {
+    /// The same answer, with its cost: blocks scored for each row, and the probability that a skipped label may have.
+    Tuple<Array<std::int64_t>, Array<std::int32_t>, Array<float>, std::int64_t, Array<std::int32_t>, Array<float>>
+    trace(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::int64_t> top_k,
+          float threshold, const std::optional<Floats>& node_threshold, std::int64_t beam, int n_threads,
+          float bound) const {
         Answer found = run(indptr, indices, data, top_k, threshold, node_threshold, beam, n_threads, bound, true);
-        return std::move(found.answers).to_tuple(found.n_products, to_numpy(std::move(found.n_blocks)), to_numpy(std::move(found.given_up)));
+        return std::move(found.answers)
+            .to_tuple(found.n_products, to_numpy(std::move(found.n_blocks)), to_numpy(std::move(found.given_up)));
     }
 
-    /// One row, answered best first, with as little ado as possible.
-    nb::tuple search_row(const Ints& indices, const Floats& values, std::int64_t top_k, float threshold, std::int64_t beam, float bound) const {
+    /// One row, answered best first, with little overhead.
+    RowAnswer search_row(const Ints& indices, const Floats& values, std::int64_t top_k, float threshold,
+                         std::int64_t beam, float bound) const {
         check_row(indices, values, model_.features.n_features);
         thread_local SearchScratch s;
         s.x.clear();
@@ -82,7 +89,8 @@ public:
     }
 
     /// Probabilities of named labels: those of row i are labels[label_indptr[i] .. label_indptr[i + 1]].
-    auto named(const Longs& indptr, const Ints& indices, const Floats& data, const Longs& label_indptr, const Ints& labels, int n_threads) const {
+    auto named(const Longs& indptr, const Ints& indices, const Floats& data, const Longs& label_indptr,
+               const Ints& labels, int n_threads) const {
         const CsrView X = checked_csr(indptr, indices, data, model_.features.n_features, "X");
         check_named_labels(indptr, label_indptr, labels, n_labels_);
         std::vector<float> probability(labels.size());
@@ -103,8 +111,9 @@ public:
         return to_numpy(std::move(probability));
     }
 
-    /// Why a label: for each node on the path, its conditional probability and what each feature of x added to its score.
-    nb::list explain(const Ints& indices, const Floats& values, std::int32_t label) const {
+    /// Explains a label: for each node on the path, its conditional probability and what each feature of x added to its
+    /// score.
+    PathSteps explain(const Ints& indices, const Floats& values, std::int32_t label) const {
         check_row(indices, values, model_.features.n_features);
         std::vector<Entry> x;
         model_.features.append(view(indices), view(values), x);
@@ -139,7 +148,8 @@ public:
                     }
                 }
             }
-            answer.append(nb::make_tuple(child, probability, to_numpy(std::move(feature)), to_numpy(std::move(contribution))));
+            answer.append(
+                nb::make_tuple(child, probability, to_numpy(std::move(feature)), to_numpy(std::move(contribution))));
         }
         return answer;
     }
@@ -163,13 +173,16 @@ private:
         return settings;
     }
 
-    Answer run(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::int64_t> top_k, float threshold,
-               const std::optional<Floats>& node_threshold, std::int64_t beam, int n_threads, float bound, bool is_traced) const {
+    Answer run(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::int64_t> top_k,
+               float threshold, const std::optional<Floats>& node_threshold, std::int64_t beam, int n_threads,
+               float bound, bool is_traced) const {
         const CsrView X = checked_csr(indptr, indices, data, model_.features.n_features, "X");
-        SearchSettings settings = checked_settings(top_k.value_or(std::numeric_limits<std::int64_t>::max()), threshold, beam, bound);
+        SearchSettings settings =
+            checked_settings(top_k.value_or(std::numeric_limits<std::int64_t>::max()), threshold, beam, bound);
         if (node_threshold) {
             settings.node_threshold = view(*node_threshold);
-            if (settings.node_threshold.size() != model_.tree.parent.size()) throw nb::value_error("node_threshold needs a value for each node");
+            if (settings.node_threshold.size() != model_.tree.parent.size())
+                throw nb::value_error("node_threshold needs a value for each node");
         }
         const std::int64_t n = X.n_rows();
         const int threads = usable_threads(n_threads, static_cast<std::size_t>(n));
@@ -224,8 +237,9 @@ private:
         append(X, i, row);
     }
 
-    /// A model that lies in the processor's cache is searched a few rows at a time, which stay there too. A larger one wants enough
-    /// rows that many open the same nodes, but so few that every thread has work and long answers fit into memory.
+    /// A model that fits the cache is searched a few rows at a time, so that they stay there too. A larger one needs
+    /// enough rows that many open the same nodes, but so few that every thread has work and long answers fit into
+    /// memory.
     std::int64_t rows_side_by_side(const SearchSettings& settings, std::int64_t n_rows, int n_threads) const {
         constexpr std::size_t beyond_caches = std::size_t{256} << 20;
         const std::int64_t most = model_.blocks.rows.size() < beyond_caches ? 64 : settings.top_k > 1000 ? 256 : 16384;
@@ -237,7 +251,8 @@ private:
     nb::list keep_;
 };
 
-/// Whether a row is as the searches want it. One call: for a short row a few numpy operations take as long as the answer.
+/// Whether a row meets the requirements of the searches. One call: for a short row a few numpy operations take as long
+/// as the answer.
 bool is_plain_row(const Ints& indices, const Floats& values, std::int64_t n_features) {
     const std::span<const std::int32_t> columns = view(indices);
     if (columns.size() != values.size()) return false;
@@ -257,18 +272,24 @@ void bind_search(nb::module_& m) {
     m.def("is_plain_row", &is_plain_row, "indices"_a, "values"_a, "n_features"_a,
           "Whether the features of a row rise, lie within the bounds, and have finite values.");
     nb::class_<BoundModel>(m, "LabelTreeModel", "A trained label tree over (memory-mapped) arrays, and its searches.")
-        .def(nb::init<const nb::dict&, const Ints&, const Ints&, const Ints&, const Ints&, std::int64_t, const FeatureSettings&,
-                      const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>&, float, float, bool>(),
-             "blocks"_a, "parent"_a, "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a, "features"_a, "link"_a, "link_low"_a, "link_step"_a, "one_of"_a)
-        .def("search", &BoundModel::search, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a, "node_threshold"_a.none(), "beam"_a,
-             "n_threads"_a, "bound"_a = 0.0f, "CSR parts of the answer, rows sorted by label, and the number of inner products taken.")
-        .def("trace", &BoundModel::trace, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a, "node_threshold"_a.none(), "beam"_a,
-             "n_threads"_a, "bound"_a = 0.0f,
-             "What search answers, and for each row the number of blocks scored and the probability above which nothing was missed, 0 if nothing was.")
-        .def("search_row", &BoundModel::search_row, "indices"_a, "values"_a, "top_k"_a, "threshold"_a, "beam"_a = 0, "bound"_a = 0.0f,
-             "One row: labels and their probabilities, best first.")
-        .def("named", &BoundModel::named, "indptr"_a, "indices"_a, "data"_a, "label_indptr"_a, "labels"_a, "n_threads"_a,
-             "Probabilities of the labels named for each row.")
+        .def(
+            nb::init<const ArrayDict&, const Ints&, const Ints&, const Ints&, const Ints&, std::int64_t,
+                     const FeatureSettings&,
+                     const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>&, float, float, bool>(),
+            "blocks"_a, "parent"_a, "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a, "features"_a, "link"_a,
+            "link_low"_a, "link_step"_a, "is_multiclass"_a)
+        .def("search", &BoundModel::search, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a,
+             "node_threshold"_a.none(), "beam"_a, "n_threads"_a, "bound"_a = 0.0f,
+             "CSR parts of the answer, rows sorted by label, and the number of inner products taken.")
+        .def("trace", &BoundModel::trace, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a,
+             "node_threshold"_a.none(), "beam"_a, "n_threads"_a, "bound"_a = 0.0f,
+             "What search answers, and for each row the number of blocks scored and the probability above which "
+             "nothing was missed, 0 if nothing was.")
+        .def("search_row", &BoundModel::search_row, "indices"_a, "values"_a, "top_k"_a, "threshold"_a, "beam"_a = 0,
+             "bound"_a = 0.0f, "One row: labels and their probabilities, best first.")
+        .def("named", &BoundModel::named, "indptr"_a, "indices"_a, "data"_a, "label_indptr"_a, "labels"_a,
+             "n_threads"_a, "Probabilities of the labels named for each row.")
         .def("explain", &BoundModel::explain, "indices"_a, "values"_a, "label"_a,
-             "For each node on the label's path: node, conditional probability, features and what each added to the score.");
+             "For each node on the label's path: node, conditional probability, features and what each added to the "
+             "score.");
 }

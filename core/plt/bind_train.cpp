@@ -1,4 +1,4 @@
-/// Python's view of batch training.
+/// Python bindings of batch training.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -11,11 +11,11 @@
 #include <limits>
 #include <optional>
 
-#include "bindings/arrays.hpp"
-#include "bindings/tree_arrays.hpp"
-#include "bindings/checks.hpp"
-#include "plt/hashed_blocks.hpp"
 #include "base/parallel.hpp"
+#include "bindings/arrays.hpp"
+#include "bindings/checks.hpp"
+#include "bindings/tree_arrays.hpp"
+#include "plt/hashed_blocks.hpp"
 #include "plt/train_blocks.hpp"
 
 namespace nb = nanobind;
@@ -27,8 +27,9 @@ namespace {
 /// Training data assigned to the nodes of a tree; can be trained with several settings.
 class BoundTrainer {
 public:
-    BoundTrainer(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices, const Ints& parent,
-                 const Ints& first_child, const Ints& n_children, const Ints& label, std::int64_t n_labels, const std::optional<Floats>& sample_weight,
+    BoundTrainer(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr,
+                 const Ints& y_indices, const Ints& parent, const Ints& first_child, const Ints& n_children,
+                 const Ints& label, std::int64_t n_labels, const std::optional<Floats>& sample_weight,
                  const FeatureSettings& features, std::uint64_t seed, int n_threads)
         : n_features_(features.n_columns()), seed_(seed) {
         const CsrView X = checked_csr(x_indptr, x_indices, x_data, features.n_features, "X");
@@ -40,11 +41,13 @@ public:
             keep_.append(*sample_weight);
             if (weight_.size() + 1 != X.indptr.size()) throw nb::value_error("sample_weight and X differ in length");
             for (float w : weight_)
-                if (!(w >= 0) || !std::isfinite(w)) throw nb::value_error("sample_weight must be finite and not negative");
+                if (!(w >= 0) || !std::isfinite(w))
+                    throw nb::value_error("sample_weight must be finite and not negative");
         }
         std::vector<std::int32_t> leaf_of = tree_.leaf_of();
         for (std::int32_t j : view(y_indices))
-            if (static_cast<std::size_t>(j) >= leaf_of.size() || leaf_of[j] < 0) throw nb::value_error(("label " + std::to_string(j) + " has no leaf in the tree").c_str());
+            if (static_cast<std::size_t>(j) >= leaf_of.size() || leaf_of[j] < 0)
+                throw nb::value_error(("label " + std::to_string(j) + " has no leaf in the tree").c_str());
         nb::gil_scoped_release release;
         rows_.emplace(X, features, n_threads);
         node_rows_.emplace(tree_, view(y_indptr), view(y_indices), leaf_of, n_threads);
@@ -54,7 +57,7 @@ public:
     BoundTrainer(const BoundTrainer&) = delete;
     BoundTrainer& operator=(const BoundTrainer&) = delete;
 
-    nb::dict train(const SolverSettings& solver, Progress* progress) {
+    ArrayDict train(const SolverSettings& solver, Progress* progress) {
         BlockStorage storage;
         {
             nb::gil_scoped_release release;
@@ -63,7 +66,7 @@ public:
         return to_dict(std::move(storage));
     }
 
-    nb::dict train_hashed(const SolverSettings& solver, int bits, Progress* progress) {
+    ArrayDict train_hashed(const SolverSettings& solver, int bits, Progress* progress) {
         if (bits < 5 || bits > 32) throw nb::value_error("hash_bits must be between 5 and 32");
         BlockStorage storage;
         {
@@ -75,18 +78,21 @@ public:
 
     double total_work() const { return trainer_->total_work(); }
 
-    nb::tuple held_out(const std::vector<SolverSettings>& solvers, double share, std::int64_t max_rows, bool one_of) {
+    Tuple<List<Tuple<Array<double>, Array<double>, Array<double>>>, Array<double>> held_out(
+        const std::vector<SolverSettings>& solvers, double share, std::int64_t max_rows, bool is_multiclass) {
         HeldOutSample sample;
         {
             nb::gil_scoped_release release;
-            sample = trainer_->held_out(solvers, share, max_rows, one_of);
+            sample = trainer_->held_out(solvers, share, max_rows, is_multiclass);
         }
         const auto n_levels = static_cast<std::size_t>(trainer_->n_levels());
         const std::vector<std::size_t> shape{n_levels, std::size_t{ScoreHistogram::n_bins}};
         nb::list of_solver;
         for (HeldOut& found : sample.of_solver)
-            of_solver.append(nb::make_tuple(to_numpy(std::move(found.histogram.positive), shape), to_numpy(std::move(found.histogram.negative), shape),
-                                            to_numpy(std::move(found.softmax.loss), {n_levels, SoftmaxLoss::slopes.size()})));
+            of_solver.append(
+                nb::make_tuple(to_numpy(std::move(found.histogram.positive), shape),
+                               to_numpy(std::move(found.histogram.negative), shape),
+                               to_numpy(std::move(found.softmax.loss), {n_levels, SoftmaxLoss::slopes.size()})));
         return nb::make_tuple(of_solver, to_numpy(std::move(sample.stands_for)));
     }
 
@@ -108,7 +114,8 @@ void bind_blocks(nb::module_& m) {
         .def(
             "__init__",
             [](FeatureSettings* self, std::int64_t n_features, bool normalize, float bias) {
-                if (n_features < 0 || n_features >= std::numeric_limits<std::int32_t>::max()) throw nb::value_error("n_features is out of range");
+                if (n_features < 0 || n_features >= std::numeric_limits<std::int32_t>::max())
+                    throw nb::value_error("n_features is out of range");
                 if (!std::isfinite(bias)) throw nb::value_error("bias must be finite");
                 new (self) FeatureSettings{n_features, normalize, bias};
             },
@@ -120,9 +127,12 @@ void bind_blocks(nb::module_& m) {
     nb::class_<SolverSettings>(m, "SolverSettings", "How the binary problems of siblings are solved.")
         .def(
             "__init__",
-            [](SolverSettings* self, const std::string& loss, float C, float positive_weight, int max_epochs, float eps, float prune) {
-                if (loss != "squared_hinge" && loss != "logistic") throw nb::value_error("loss must be 'squared_hinge' or 'logistic'");
-                const bool is_finite = std::isfinite(C) && std::isfinite(positive_weight) && std::isfinite(eps) && std::isfinite(prune);
+            [](SolverSettings* self, const std::string& loss, float C, float positive_weight, int max_epochs, float eps,
+               float prune) {
+                if (loss != "squared_hinge" && loss != "logistic")
+                    throw nb::value_error("loss must be 'squared_hinge' or 'logistic'");
+                const bool is_finite =
+                    std::isfinite(C) && std::isfinite(positive_weight) && std::isfinite(eps) && std::isfinite(prune);
                 if (!is_finite || C <= 0 || positive_weight <= 0 || max_epochs < 1)
                     throw nb::value_error("C, positive_weight and max_epochs must be above 0, and all settings finite");
                 if (eps < 0 || prune < 0) throw nb::value_error("eps and prune must not be negative");
@@ -143,15 +153,19 @@ void bind_blocks(nb::module_& m) {
     m.attr("HISTOGRAM_WIDTH") = ScoreHistogram::width;
 
     nb::class_<BoundTrainer>(m, "BlockTrainer", "Rows assigned to the nodes of a label tree, ready to be trained.")
-        .def(nb::init<const Longs&, const Ints&, const Floats&, const Longs&, const Ints&, const Ints&, const Ints&, const Ints&, const Ints&, std::int64_t,
-                      const std::optional<Floats>&, const FeatureSettings&, std::uint64_t, int>(),
-             "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "parent"_a, "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a,
-             "sample_weight"_a.none(), "features"_a, "seed"_a, "n_threads"_a)
+        .def(nb::init<const Longs&, const Ints&, const Floats&, const Longs&, const Ints&, const Ints&, const Ints&,
+                      const Ints&, const Ints&, std::int64_t, const std::optional<Floats>&, const FeatureSettings&,
+                      std::uint64_t, int>(),
+             "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "parent"_a, "first_child"_a,
+             "n_children"_a, "label"_a, "n_labels"_a, "sample_weight"_a.none(), "features"_a, "seed"_a, "n_threads"_a)
         .def_prop_ro("total_work", &BoundTrainer::total_work, "Multiplications of an epoch over all nodes, roughly.")
-        .def("train", &BoundTrainer::train, "solver"_a, "progress"_a.none() = nb::none(), "Train all nodes; the arrays of the frozen blocks.")
+        .def("train", &BoundTrainer::train, "solver"_a, "progress"_a.none() = nb::none(),
+             "Train all nodes; the arrays of the frozen blocks.")
         .def("train_hashed", &BoundTrainer::train_hashed, "solver"_a, "bits"_a, "progress"_a.none() = nb::none(),
              "Train all nodes on one shared table of 2^bits weights.")
-        .def("held_out", &BoundTrainer::held_out, "solvers"_a, "share"_a, "max_rows"_a, "one_of"_a = false,
-             "From a sample of the nodes, for each solver: histograms (levels x bins) of the scores of positive and negative held-out examples, and "
-             "the softmax losses (levels x slopes) of rows with one positive child, if they are asked for by one_of. And for how many positive examples of its level each held-out one stands.");
+        .def("held_out", &BoundTrainer::held_out, "solvers"_a, "share"_a, "max_rows"_a, "is_multiclass"_a = false,
+             "From a sample of the nodes, for each solver: histograms (levels x bins) of the scores of positive and "
+             "negative held-out examples, and "
+             "the softmax losses (levels x slopes) of rows with one positive child, if they are asked for by "
+             "is_multiclass. And for how many positive examples of its level each held-out one stands.");
 }

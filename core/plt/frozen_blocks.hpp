@@ -1,9 +1,10 @@
-/// Frozen sibling blocks: what a trained model keeps of a node's children, as a few flat arrays that can be memory-mapped.
+/// Frozen sibling blocks: what a trained model keeps of a node's children, as a few flat arrays that can be
+/// memory-mapped.
 ///
-/// The children of a node are cut into panels of at most 256 columns. A panel maps a feature to a row of weights, signed
-/// bytes times a scale per column; pruned ones are not stored (panel_rows.hpp). A row is found by a bitmap where the panel knows
-/// many of the features, and by hash buckets where it knows few. A hashed panel has no rows: its weights are in `table`, shared
-/// by all nodes (hashed_blocks.hpp).
+/// The children of a node are cut into panels of at most 256 columns. A panel maps a feature to a row of weights,
+/// signed bytes times a scale per column; pruned ones are not stored (panel_rows.hpp). A row is found by a bitmap where
+/// the panel knows many of the features, and by hash buckets where it knows few. A hashed panel has no rows: its
+/// weights are in `table`, shared by all nodes (hashed_blocks.hpp).
 #pragma once
 
 #include <bit>
@@ -16,8 +17,8 @@
 #include "base/flat_arrays.hpp"
 #include "base/hashing.hpp"
 #include "kernels/kernels.hpp"
-#include "trees/label_tree.hpp"
 #include "plt/panel_rows.hpp"
+#include "trees/label_tree.hpp"
 
 namespace ramify {
 
@@ -107,13 +108,13 @@ inline BlockStorage join_panels(std::vector<FrozenPanel>&& panels) {
 /// Scratch space for scoring one row; reused from row to row.
 struct ScoreScratch {
     std::vector<RowMatch> match;
-    std::vector<float> score;          ///< of the node's columns, in the order of `child`
-    std::vector<std::int32_t> child;   ///< position among the node's children
+    std::vector<float> score;         ///< of the node's columns, in the order of `child`
+    std::vector<std::int32_t> child;  ///< position among the node's children
 };
 
 /// Read-only view of the arrays, checked once so that no damaged file can make the loops below read outside them.
 struct FrozenBlocks : BlockArrays<ArrayView> {
-    std::int64_t n_features = 0;  ///< including the bias feature
+    std::int64_t n_features = 0;            ///< including the bias feature
     std::vector<std::int32_t> panel_begin;  ///< per node, and one more for the root's own classifier
 
     const PanelRecord& panel(std::size_t i) const { return reinterpret_cast<const PanelRecord*>(panels.data())[i]; }
@@ -124,7 +125,8 @@ struct FrozenBlocks : BlockArrays<ArrayView> {
         if (column_child.size() != column_scale.size()) refuse_arrays("column_scale");
         panel_begin.assign(tree.n_nodes() + 2, 0);
         std::int64_t last_node = 0;
-        std::vector<bool> has_column(tree.n_nodes());  // a child met twice would be searched twice, and its children four times
+        std::vector<bool> has_column(
+            tree.n_nodes());  // a child met twice would be searched twice, and its children four times
         for (std::size_t i = 0; i < n_panels(); ++i) {
             check_panel(i, tree, last_node);
             for (std::int32_t child : column_child.subspan(panel(i).first_column, panel(i).n_columns)) {
@@ -135,7 +137,8 @@ struct FrozenBlocks : BlockArrays<ArrayView> {
             last_node = panel(i).node;
             panel_begin[last_node + 1] = static_cast<std::int32_t>(i) + 1;
         }
-        for (std::size_t v = 1; v < panel_begin.size(); ++v) panel_begin[v] = std::max(panel_begin[v], panel_begin[v - 1]);
+        for (std::size_t v = 1; v < panel_begin.size(); ++v)
+            panel_begin[v] = std::max(panel_begin[v], panel_begin[v - 1]);
     }
 
     bool has(int node) const { return panel_begin[node] < panel_begin[node + 1]; }
@@ -172,7 +175,8 @@ private:
     int match_rows(const PanelRecord& p, std::span<const Entry> x, RowMatch* match) const {
         const std::uint8_t* bytes = rows.data() + p.row_begin;
         const std::uint32_t* begin = index.data() + p.index_begin;
-        if (p.bucket_bits == bitmap_index) return kernels().match_bitmap(x.data(), static_cast<int>(x.size()), begin, bytes, match);
+        if (p.bucket_bits == bitmap_index)
+            return kernels().match_bitmap(x.data(), static_cast<int>(x.size()), begin, bytes, match);
         constexpr std::size_t ahead = 8;
         const std::uint32_t last = (1u << p.bucket_bits) - 1;
         const int n_key_bytes = key_bytes(n_features, p.bucket_bits);
@@ -184,7 +188,8 @@ private:
             const std::uint8_t n_rows = bytes[at];
             for (std::uint8_t place = 0; place < n_rows; ++place)
                 if (read_key(bytes + at + 1, place, n_key_bytes) == x[k].feature >> p.bucket_bits) {
-                    match[n++] = {(at + 1 + n_rows * n_key_bytes) | (begin[bucket] & wide_chunk), place, n_rows, x[k].value};
+                    match[n++] = {(at + 1 + n_rows * n_key_bytes) | (begin[bucket] & wide_chunk), place, n_rows,
+                                  x[k].value};
                     break;
                 }
         }
@@ -194,22 +199,30 @@ private:
     void check_panel(std::size_t i, const TreeView& tree, std::int64_t last_node) const {
         const PanelRecord& p = panel(i);
         auto inside = [](std::int64_t first, std::int64_t n, std::size_t size) {
-            return first >= 0 && n >= 0 && first <= static_cast<std::int64_t>(size) && n <= static_cast<std::int64_t>(size) - first;
+            return first >= 0 && n >= 0 && first <= static_cast<std::int64_t>(size) &&
+                   n <= static_cast<std::int64_t>(size) - first;
         };
         const bool is_root_gate = p.node == tree.n_nodes();
-        if (p.node < last_node || p.node > tree.n_nodes() || (!is_root_gate && tree.is_leaf(static_cast<int>(p.node)))) refuse_arrays("panel node");
+        if (p.node < last_node || p.node > tree.n_nodes() || (!is_root_gate && tree.is_leaf(static_cast<int>(p.node))))
+            refuse_arrays("panel node");
         const std::int64_t n_children = is_root_gate ? 1 : tree.n_children[p.node];
-        if (p.n_columns < (is_root_gate ? 0 : 1) || p.n_columns > max_panel_columns || !inside(p.first_column, p.n_columns, column_child.size())) refuse_arrays("panel columns");
+        if (p.n_columns < (is_root_gate ? 0 : 1) || p.n_columns > max_panel_columns ||
+            !inside(p.first_column, p.n_columns, column_child.size()))
+            refuse_arrays("panel columns");
         for (std::int64_t c = 0; c < p.n_columns; ++c) {
             const std::int32_t child = column_child[p.first_column + c];
             if (child < 0 || child >= n_children) refuse_arrays("column_child");
             if (!std::isfinite(column_scale[p.first_column + c])) refuse_arrays("column_scale");
         }
         if (p.bucket_bits == hashed_index) {
-            if (table.size() < max_tile_columns || table.size() > std::uint64_t{1} << 32 || p.row_begin < 0 || p.row_begin >= 1 << 20) refuse_arrays("table");
+            if (table.size() < max_tile_columns || table.size() > std::uint64_t{1} << 32 || p.row_begin < 0 ||
+                p.row_begin >= 1 << 20)
+                refuse_arrays("table");
             return;
         }
-        if (p.n_rows < 0 || p.n_rows > n_features || p.n_bytes >= wide_chunk || !inside(p.row_begin, p.n_bytes, rows.size())) refuse_arrays("panel rows");
+        if (p.n_rows < 0 || p.n_rows > n_features || p.n_bytes >= wide_chunk ||
+            !inside(p.row_begin, p.n_bytes, rows.size()))
+            refuse_arrays("panel rows");
         const bool is_sound = p.bucket_bits == bitmap_index ? are_words_sound(p) : are_buckets_sound(p);
         if (!is_sound) refuse_arrays("rows");
     }
@@ -217,7 +230,8 @@ private:
     /// Chunks follow each other without gaps, so that one walk over the bytes has seen all that a search can reach.
     bool are_words_sound(const PanelRecord& p) const {
         const std::int64_t n_words = (n_features + features_per_word - 1) / features_per_word;
-        if (p.index_begin < 0 || p.index_begin > std::ssize(index) || 3 * n_words > std::ssize(index) - p.index_begin) refuse_arrays("index");
+        if (p.index_begin < 0 || p.index_begin > std::ssize(index) || 3 * n_words > std::ssize(index) - p.index_begin)
+            refuse_arrays("index");
         const std::uint8_t* bytes = rows.data() + p.row_begin;
         std::int64_t at = 0, n_rows = 0;
         for (std::int64_t w = 0; w < n_words; ++w) {
@@ -235,7 +249,8 @@ private:
     bool are_buckets_sound(const PanelRecord& p) const {
         if (p.bucket_bits < 0 || p.bucket_bits > 30) refuse_arrays("panel index");
         const std::int64_t n_buckets = std::int64_t{1} << p.bucket_bits;
-        if (p.index_begin < 0 || p.index_begin > std::ssize(index) || n_buckets + 1 > std::ssize(index) - p.index_begin) refuse_arrays("index");
+        if (p.index_begin < 0 || p.index_begin > std::ssize(index) || n_buckets + 1 > std::ssize(index) - p.index_begin)
+            refuse_arrays("index");
         const std::uint32_t* begin = index.data() + p.index_begin;
         const std::uint8_t* bytes = rows.data() + p.row_begin;
         const int n_key_bytes = key_bytes(n_features, p.bucket_bits);
@@ -247,7 +262,9 @@ private:
             const int n = bytes[at];
             const std::int64_t header = 1 + n * n_key_bytes;
             if (n > most_rows_in_chunk || header > end - at) return false;
-            if (checked_chunk(bytes + at + header, begin[b] & wide_chunk, n, end - at - header, p.n_columns) != end - at - header) return false;
+            if (checked_chunk(bytes + at + header, begin[b] & wide_chunk, n, end - at - header, p.n_columns) !=
+                end - at - header)
+                return false;
             at = end;
             n_rows += n;
         }
@@ -264,7 +281,8 @@ private:
             sum_rows(p, x, scratch, sums);
         kernels().to_logits(sums, column_scale.data() + p.first_column, n_columns, map);
         scratch.score.insert(scratch.score.end(), sums, sums + n_columns);
-        scratch.child.insert(scratch.child.end(), column_child.begin() + p.first_column, column_child.begin() + p.first_column + p.n_columns);
+        scratch.child.insert(scratch.child.end(), column_child.begin() + p.first_column,
+                             column_child.begin() + p.first_column + p.n_columns);
     }
 
     void sum_hashed(const PanelRecord& p, std::span<const Entry> x, float* sums) const {

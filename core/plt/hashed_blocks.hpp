@@ -1,7 +1,8 @@
-/// The memory-bounded option: one table of weights that all nodes share by feature hashing (extreme-f-measure, section 5).
+/// The memory-bounded option: one table of weights that all nodes share by feature hashing (extreme-f-measure, section
+/// 5).
 ///
-/// A weight is found by hashing (feature, node, tile), so the table's size is fixed before training. All nodes are then one
-/// problem in the hashed space, and dual coordinate descent goes round them an epoch at a time.
+/// A weight is found by hashing (feature, node, tile), so the table's size is fixed before training. All nodes are then
+/// one problem in the hashed space, and dual coordinate descent visits them an epoch at a time.
 #pragma once
 
 #include <algorithm>
@@ -9,19 +10,20 @@
 #include <span>
 #include <vector>
 
-#include "plt/frozen_blocks.hpp"
 #include "base/hashing.hpp"
-#include "kernels/kernels.hpp"
-#include "trees/label_tree.hpp"
-#include "plt/node_rows.hpp"
 #include "base/parallel.hpp"
 #include "base/sparse_rows.hpp"
+#include "kernels/kernels.hpp"
+#include "plt/frozen_blocks.hpp"
+#include "plt/node_rows.hpp"
+#include "trees/label_tree.hpp"
 
 namespace ramify {
 
 class HashedTrainer {
 public:
-    HashedTrainer(const PreparedRows& X, const TreeView& tree, const NodeRows& rows, std::span<const float> row_weight, std::uint64_t seed)
+    HashedTrainer(const PreparedRows& X, const TreeView& tree, const NodeRows& rows, std::span<const float> row_weight,
+                  std::uint64_t seed)
         : X_(X), rows_(rows), row_weight_(row_weight), n_nodes_(tree.n_nodes()), seed_(seed) {
         for (int v = 0; v <= tree.n_nodes(); ++v)
             if (rows.n_rows(v) > 0) add_node(v, v == tree.n_nodes() ? 1 : tree.n_children[v]);
@@ -39,7 +41,8 @@ public:
             }
         for (const Node& node : nodes_)
             // A gate that never opened keeps its panel, without columns: see BlockTrainer.
-            for (std::size_t first = 0; first < std::max<std::size_t>(node.child.size(), node.node == n_nodes_); first += max_panel_columns) {
+            for (std::size_t first = 0; first < std::max<std::size_t>(node.child.size(), node.node == n_nodes_);
+                 first += max_panel_columns) {
                 const std::size_t end = std::min(node.child.size(), first + max_panel_columns);
                 PanelRecord record{};
                 record.node = node.node;
@@ -72,14 +75,17 @@ private:
         Node node{v, {}, std::vector<std::int32_t>(n_children, -1)};
         std::vector<std::int64_t> count(n_children, 0);
         const std::int64_t first = rows_.begin[v], end = rows_.begin[v + 1];
-        for (std::int64_t q = rows_.positive_begin[first]; q < rows_.positive_begin[end]; ++q) ++count[rows_.positive[q]];
+        for (std::int64_t q = rows_.positive_begin[first]; q < rows_.positive_begin[end]; ++q)
+            ++count[rows_.positive[q]];
         for (int c = 0; c < n_children; ++c)
             if (count[c] > 0) node.child.push_back(c);
         std::ranges::stable_sort(node.child, std::greater{}, [&](int c) { return count[c]; });
-        for (std::size_t k = 0; k < node.child.size(); ++k) node.column_of_child[node.child[k]] = static_cast<std::int32_t>(k);
+        for (std::size_t k = 0; k < node.child.size(); ++k)
+            node.column_of_child[node.child[k]] = static_cast<std::int32_t>(k);
         const int n_columns = static_cast<int>(node.child.size());
         for (int from = 0; from < n_columns; from += max_tile_columns) {
-            Tile tile{nodes_.size(), from / max_tile_columns, std::min(max_tile_columns, n_columns - from), {}, {}, {}, {}};
+            Tile tile{
+                nodes_.size(), from / max_tile_columns, std::min(max_tile_columns, n_columns - from), {}, {}, {}, {}};
             for (std::int64_t e = first; e < end; ++e) {
                 std::uint32_t bits = 0;
                 for (std::int64_t q = rows_.positive_begin[e]; q < rows_.positive_begin[e + 1]; ++q) {
@@ -110,7 +116,8 @@ private:
             append_hashed(i, hashed);
             length_.push_back(static_cast<int>(entries_.size() - start.back()));
             float squared = 0;
-            for (std::size_t k = start.back(); k < entries_.size(); ++k) squared += entries_[k].value * entries_[k].value;
+            for (std::size_t k = start.back(); k < entries_.size(); ++k)
+                squared += entries_[k].value * entries_[k].value;
             squared_norm_.push_back(squared);
             if (!row_weight_.empty()) weight_.push_back(row_weight_[i]);
         }
@@ -135,8 +142,9 @@ private:
         kernels().solve_tile(problem, solver);
     }
 
-    /// Features that share a slot are one feature in the hashed space: their values add up, and with them the row's length,
-    /// by which steps are measured. Counted apart they would make steps too long, and weights grow without end.
+    /// Features that share a slot are one feature in the hashed space: their values add up, and with them the row's
+    /// length, by which steps are measured. Counted separately they would make steps too long, and weights would
+    /// diverge.
     void append_hashed(std::int32_t i, const HashedTile& hashed) {
         const std::size_t start = entries_.size();
         if (place_.size() < hashed.n_slots) place_.resize(hashed.n_slots, 0);

@@ -1,4 +1,4 @@
-/// What is learned from rows that were held out: how scores go with truth, level by level.
+/// Statistics of held-out rows: scores against truth, level by level.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,8 @@ struct ScoreHistogram {
 
 /// Where exactly one child is true: the log loss of the softmax of slope * score, for some slopes, per level.
 struct SoftmaxLoss {
-    static constexpr std::array<float, 13> slopes{0.5f, 0.7f, 1.0f, 1.4f, 2.0f, 2.8f, 4.0f, 5.6f, 8.0f, 11.0f, 16.0f, 22.0f, 32.0f};
+    static constexpr std::array<float, 13> slopes{0.5f, 0.7f, 1.0f,  1.4f,  2.0f,  2.8f, 4.0f,
+                                                  5.6f, 8.0f, 11.0f, 16.0f, 22.0f, 32.0f};
     std::vector<double> loss;  ///< [level][slope]
 
     explicit SoftmaxLoss(int n_levels) : loss(n_levels * slopes.size()) {}

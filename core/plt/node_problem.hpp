@@ -1,5 +1,5 @@
-/// A node's training problem: its rows with features numbered locally, its children in order of frequency, solved a tile
-/// of columns at a time.
+/// A node's training problem: its rows with features numbered locally, its children in order of frequency, solved a
+/// tile of columns at a time.
 #pragma once
 
 #include <algorithm>
@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "base/hashing.hpp"
-#include "kernels/kernels.hpp"
-#include "trees/label_tree.hpp"
-#include "plt/node_rows.hpp"
 #include "base/parallel.hpp"
 #include "base/sparse_rows.hpp"
+#include "kernels/kernels.hpp"
+#include "plt/node_rows.hpp"
+#include "trees/label_tree.hpp"
 
 namespace ramify {
 
@@ -59,14 +59,17 @@ struct NodeProblem {
     std::vector<Entry> local;
     std::size_t n_features = 0;
     std::vector<std::int32_t> child, column_of_child;
-    std::size_t n_train = 0;                 ///< rows beyond these are held out, for scoring
-    std::vector<std::int32_t> local_number;  ///< scratch: feature -> local number + 1, 0 for none; always zero between nodes
+    std::size_t n_train = 0;  ///< rows beyond these are held out, for scoring
+    std::vector<std::int32_t>
+        local_number;  ///< scratch: feature -> local number + 1, 0 for none; always zero between nodes
 
     int n_tiles() const { return (static_cast<int>(child.size()) + max_tile_columns - 1) / max_tile_columns; }
-    int tile_columns(int tile) const { return std::min(max_tile_columns, static_cast<int>(child.size()) - tile * max_tile_columns); }
+    int tile_columns(int tile) const {
+        return std::min(max_tile_columns, static_cast<int>(child.size()) - tile * max_tile_columns);
+    }
 };
 
-/// Room for solving one tile, kept from tile to tile.
+/// Scratch space for solving one tile, reused from tile to tile.
 struct TileScratch {
     FloatBuffer weights, dual;
     std::vector<std::uint32_t> positive;
@@ -74,11 +77,11 @@ struct TileScratch {
     std::vector<int> order;
 };
 
-/// Makes and solves the problems of a tree's nodes. What is given must outlive it; `row_weight` may be empty.
+/// Makes and solves the problems of a tree's nodes. The arguments must outlive it; `row_weight` may be empty.
 class NodeProblems {
 public:
-    NodeProblems(const PreparedRows& X, const TreeView& tree, const NodeRows& rows, std::span<const float> row_weight, std::int64_t n_features,
-                 std::uint64_t seed)
+    NodeProblems(const PreparedRows& X, const TreeView& tree, const NodeRows& rows, std::span<const float> row_weight,
+                 std::int64_t n_features, std::uint64_t seed)
         : X_(X), tree_(tree), rows_(rows), row_weight_(row_weight), n_features_(n_features), seed_(seed) {}
 
     int n_children(int node) const { return node == tree_.n_nodes() ? 1 : tree_.n_children[node]; }
@@ -104,7 +107,8 @@ public:
                 if (!row_weight_.empty() && row_weight_[i] <= 0) continue;
                 if (task.held_out) {
                     const std::uint64_t drawn = draw(task.node, i);
-                    if (held_out != (drawn % 5 == 0) || static_cast<double>(drawn >> 11) * 0x1p-53 >= task.sample) continue;
+                    if (held_out != (drawn % 5 == 0) || static_cast<double>(drawn >> 11) * 0x1p-53 >= task.sample)
+                        continue;
                 } else if (held_out) {
                     break;
                 }
@@ -119,15 +123,17 @@ public:
         }
         const auto n_columns = static_cast<std::size_t>(n_features_);
         if (non_zeros > 8 * n_columns)
-            p.n_features = n_columns;  // most features occur: numbering them anew would cost more than it saves
+            p.n_features = n_columns;  // most features occur: renumbering them would cost more than it saves
         else
             number_locally(p, non_zeros);
 
-        // Children by falling frequency: neighbours then shrink together. Children that never occur are left out: their probability is 0.
+        // Children by falling frequency: neighbours then shrink together. Children that never occur are left out: their
+        // probability is 0.
         const int n_children = this->n_children(task.node);
         std::vector<std::int64_t> count(n_children, 0);
         for (std::int64_t e : std::span(p.entry).first(p.n_train))
-            for (std::int64_t q = rows_.positive_begin[e]; q < rows_.positive_begin[e + 1]; ++q) ++count[rows_.positive[q]];
+            for (std::int64_t q = rows_.positive_begin[e]; q < rows_.positive_begin[e + 1]; ++q)
+                ++count[rows_.positive[q]];
         p.child.clear();
         for (int c = 0; c < n_children; ++c)
             if (count[c] > 0) p.child.push_back(c);
@@ -136,13 +142,15 @@ public:
         for (std::size_t k = 0; k < p.child.size(); ++k) p.column_of_child[p.child[k]] = static_cast<std::int32_t>(k);
     }
 
-    /// Solves a tile of a prepared problem; its weights are in space.weights, so many floats a feature as is returned.
-    int solve(const NodeTask& task, const NodeProblem& p, int tile, const SolverSettings& solver, TileScratch& space, Watch* watch) const {
+    /// Solves a tile of a prepared problem. Returns the number of floats per feature in space.weights.
+    int solve(const NodeTask& task, const NodeProblem& p, int tile, const SolverSettings& solver, TileScratch& space,
+              Watch* watch) const {
         const Kernels& kernel = kernels();
         const int n_rows = static_cast<int>(p.n_train), n_columns = p.tile_columns(tile);
         const int stride = (n_columns + kernel.lanes - 1) / kernel.lanes * kernel.lanes;
         space.positive.resize(n_rows);
-        for (int r = 0; r < n_rows; ++r) space.positive[r] = positive_bits(p, p.entry[r], tile * max_tile_columns, n_columns);
+        for (int r = 0; r < n_rows; ++r)
+            space.positive[r] = positive_bits(p, p.entry[r], tile * max_tile_columns, n_columns);
         space.active.resize(n_rows);
         space.order.resize(n_rows);
         TileProblem problem{};
@@ -193,7 +201,8 @@ private:
         for (std::size_t r = 0; r < p.row.size(); ++r) {
             const Entry* from = p.row[r];
             p.row[r] = p.local.data() + p.local.size();
-            for (int k = 0; k < p.length[r]; ++k) p.local.push_back({static_cast<std::uint32_t>(number[from[k].feature]), from[k].value});
+            for (int k = 0; k < p.length[r]; ++k)
+                p.local.push_back({static_cast<std::uint32_t>(number[from[k].feature]), from[k].value});
         }
         for (std::uint32_t f : p.feature) number[f] = 0;
         p.n_features = p.feature.size();

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "trees/label_tree.hpp"
 #include "base/parallel.hpp"
+#include "trees/label_tree.hpp"
 
 namespace ramify {
 
@@ -27,7 +27,7 @@ struct NodeRows {
              std::span<const std::int32_t> leaf_of, int n_threads) {
         const int n_nodes = tree.n_nodes();
         const std::int64_t n_rows = static_cast<std::int64_t>(y_indptr.size()) - 1;
-        // Each thread takes some neighbouring rows and counts for itself, which is only worth it where a node has some rows.
+        // Each thread takes some neighbouring rows and counts for itself, which only pays off if a node has some rows.
         const int n_parts = usable_threads(n_threads, 1 + static_cast<std::size_t>(n_rows / std::max(n_nodes, 1)));
         std::vector<Part> parts(n_parts);
         auto for_every_part = [&](auto&& work) {
@@ -39,10 +39,11 @@ struct NodeRows {
         for_every_part([&](Part& part, std::int64_t first, std::int64_t end) {
             part.n_entries.assign(n_nodes + 1, 0);
             part.n_positives.assign(n_nodes + 1, 0);
-            part.for_positive_nodes(tree, y_indptr, y_indices, leaf_of, first, end, [&](std::int64_t, std::int32_t, std::int32_t parent, bool is_first) {
-                part.n_entries[parent] += is_first;
-                ++part.n_positives[parent];
-            });
+            part.for_positive_nodes(tree, y_indptr, y_indices, leaf_of, first, end,
+                                    [&](std::int64_t, std::int32_t, std::int32_t parent, bool is_first) {
+                                        part.n_entries[parent] += is_first;
+                                        ++part.n_positives[parent];
+                                    });
             for (std::int64_t i = first; i < end; ++i) part.n_positives[n_nodes] += y_indptr[i + 1] > y_indptr[i];
             part.n_entries[n_nodes] = end - first;
         });
@@ -70,10 +71,11 @@ struct NodeRows {
                 row[part.n_entries[node]] = static_cast<std::int32_t>(i);
                 positive_begin[part.n_entries[node]++] = part.n_positives[node];
             };
-            part.for_positive_nodes(tree, y_indptr, y_indices, leaf_of, first, end, [&](std::int64_t i, std::int32_t v, std::int32_t parent, bool is_first) {
-                if (is_first) add_entry(parent, i);
-                positive[part.n_positives[parent]++] = v - tree.first_child[parent];
-            });
+            part.for_positive_nodes(tree, y_indptr, y_indices, leaf_of, first, end,
+                                    [&](std::int64_t i, std::int32_t v, std::int32_t parent, bool is_first) {
+                                        if (is_first) add_entry(parent, i);
+                                        positive[part.n_positives[parent]++] = v - tree.first_child[parent];
+                                    });
             for (std::int64_t i = first; has_gate && i < end; ++i) {
                 add_entry(n_nodes, i);
                 if (y_indptr[i + 1] > y_indptr[i]) positive[part.n_positives[n_nodes]++] = 0;
@@ -84,20 +86,23 @@ struct NodeRows {
     std::int64_t n_rows(int node) const { return begin[node + 1] - begin[node]; }
 
 private:
-    /// What a thread knows of its rows.
+    /// A thread's counts of its rows.
     struct Part {
         std::vector<std::int64_t> n_entries, n_positives;  ///< per node and gate; later the place of the next one
         std::vector<std::int32_t> marked_by, visited;
 
-        /// Calls visit(row, node, parent, whether it is the row's first node of that parent) for all positive nodes but the root.
+        /// Calls visit(row, node, parent, whether it is the row's first node of that parent) for all positive nodes but
+        /// the root.
         template <class Visit>
-        void for_positive_nodes(const TreeView& tree, std::span<const std::int64_t> y_indptr, std::span<const std::int32_t> y_indices,
-                                std::span<const std::int32_t> leaf_of, std::int64_t first, std::int64_t end, Visit&& visit) {
+        void for_positive_nodes(const TreeView& tree, std::span<const std::int64_t> y_indptr,
+                                std::span<const std::int32_t> y_indices, std::span<const std::int32_t> leaf_of,
+                                std::int64_t first, std::int64_t end, Visit&& visit) {
             marked_by.assign(tree.n_nodes(), -1);
             for (std::int64_t i = first; i < end; ++i) {
                 visited.clear();
                 for (std::int64_t q = y_indptr[i]; q < y_indptr[i + 1]; ++q)
-                    for (std::int32_t v = leaf_of[y_indices[q]]; v > 0 && marked_by[v] != static_cast<std::int32_t>(i); v = tree.parent[v]) {
+                    for (std::int32_t v = leaf_of[y_indices[q]]; v > 0 && marked_by[v] != static_cast<std::int32_t>(i);
+                         v = tree.parent[v]) {
                         marked_by[v] = static_cast<std::int32_t>(i);
                         visited.push_back(v);
                     }

@@ -1,8 +1,8 @@
-/// How the rows of a frozen panel are written down: as bytes, found by feature.
+/// The format of a frozen panel's rows: bytes, found by feature.
 ///
-/// Most rows of a large model hold one or two weights, so what counts is what stands around them. Rows come in chunks: those
-/// of 64 neighbouring features, or those of a hash bucket. A chunk begins with where its rows end; then come the rows, so
-/// that a feature is found and read within one or two cache lines. A weight is a pair (column, signed byte); eight
+/// Most rows of a large model hold one or two weights, so the overhead per row matters. Rows come in chunks: those
+/// of 64 neighbouring features, or those of a hash bucket. A chunk begins with where its rows end; then come the rows,
+/// so that a feature is found and read within one or two cache lines. A weight is a pair (column, signed byte); eight
 /// neighbouring columns of which many are in use are a group (its number, eight signed bytes) instead.
 #pragma once
 
@@ -22,7 +22,8 @@ inline constexpr std::int64_t bitmap_index = -1;
 inline constexpr std::int64_t hashed_index = -2;
 inline constexpr int features_per_word = 64;
 inline constexpr int most_rows_in_chunk = 64;
-inline constexpr int dense_group = 4;  ///< as many weights make a group: nine bytes instead of eight, but one addition instead of four
+inline constexpr int dense_group =
+    4;  ///< this many weights make a group: nine bytes instead of eight, but one addition instead of four
 
 /// A panel as training leaves it: rows in order of feature, each a list of groups.
 struct Panel {
@@ -51,7 +52,8 @@ inline std::uint32_t read_key(const std::uint8_t* keys, int k, int bytes) {
 class RowWriter {
 public:
     std::int64_t bucket_bits = bitmap_index;
-    std::vector<std::uint32_t> index;  ///< of a bitmap: per word of features where its chunk begins, and the two halves of the word
+    std::vector<std::uint32_t>
+        index;  ///< of a bitmap: per word of features where its chunk begins, and the two halves of the word
     std::vector<std::uint8_t> rows;
 
     RowWriter(const Panel& panel, std::int64_t n_features) : panel_(panel) {
@@ -92,7 +94,8 @@ private:
                 members.push_back(static_cast<std::uint32_t>(row));
             }
             const std::uint32_t at = position();
-            index.insert(index.end(), {at | write_chunk(members), static_cast<std::uint32_t>(word), static_cast<std::uint32_t>(word >> 32)});
+            index.insert(index.end(), {at | write_chunk(members), static_cast<std::uint32_t>(word),
+                                       static_cast<std::uint32_t>(word >> 32)});
         }
     }
 
@@ -103,14 +106,16 @@ private:
             const std::uint32_t at = position();
             if (!bucket.empty()) rows.push_back(static_cast<std::uint8_t>(bucket.size()));
             for (std::uint32_t r : bucket)
-                for (int b = 0; b < bytes_per_key; ++b) rows.push_back(static_cast<std::uint8_t>(panel_.feature[r] >> bucket_bits >> (8 * b)));
+                for (int b = 0; b < bytes_per_key; ++b)
+                    rows.push_back(static_cast<std::uint8_t>(panel_.feature[r] >> bucket_bits >> (8 * b)));
             index.push_back(at | write_chunk(bucket));
         }
         index.push_back(position());
     }
 
     std::uint32_t position() const {
-        if (rows.size() >= wide_chunk) throw std::length_error("the weights of one node take more than 2 GB: raise prune or lower max_leaf");
+        if (rows.size() >= wide_chunk)
+            throw std::length_error("the weights of one node take more than 2 GB: raise prune or lower max_leaf");
         return static_cast<std::uint32_t>(rows.size());
     }
 
@@ -132,7 +137,9 @@ private:
                     continue;
                 }
                 for (int c = 0; c < group_columns; ++c)
-                    if (weight[c] != 0) pairs.insert(pairs.end(), {static_cast<std::uint8_t>(panel_.group_id[g] * group_columns + c), static_cast<std::uint8_t>(weight[c])});
+                    if (weight[c] != 0)
+                        pairs.insert(pairs.end(), {static_cast<std::uint8_t>(panel_.group_id[g] * group_columns + c),
+                                                   static_cast<std::uint8_t>(weight[c])});
             }
             if (n_groups > 0) bytes[start] = n_groups;
             bytes.insert(bytes.end(), pairs.begin(), pairs.end());
@@ -151,9 +158,10 @@ private:
     const Panel& panel_;
 };
 
-/// Whether a chunk's rows lie inside `size` bytes and name only groups that the panel has; its own size, or -1. A pair's column is
-/// a byte, and there is room for 256 sums: whatever a pair says, nothing is written elsewhere.
-inline std::int64_t checked_chunk(const std::uint8_t* chunk, bool is_wide, int n_rows, std::int64_t size, std::int64_t n_columns) {
+/// Whether a chunk's rows lie inside `size` bytes and name only groups that the panel has; its own size, or -1. A
+/// pair's column is a byte, and there is room for 256 sums: no pair can write elsewhere.
+inline std::int64_t checked_chunk(const std::uint8_t* chunk, bool is_wide, int n_rows, std::int64_t size,
+                                  std::int64_t n_columns) {
     const std::int64_t header = std::int64_t{n_rows} << is_wide;
     if (header > size) return -1;
     if (!is_wide) {  // most chunks: only where rows end can be wrong

@@ -10,30 +10,31 @@
 #include <span>
 #include <vector>
 
-#include "plt/frozen_blocks.hpp"
 #include "base/hashing.hpp"
-#include "plt/held_out.hpp"
-#include "kernels/kernels.hpp"
-#include "trees/label_tree.hpp"
-#include "plt/node_problem.hpp"
-#include "plt/node_rows.hpp"
 #include "base/parallel.hpp"
 #include "base/shared_tasks.hpp"
 #include "base/sparse_rows.hpp"
+#include "kernels/kernels.hpp"
+#include "plt/frozen_blocks.hpp"
+#include "plt/held_out.hpp"
+#include "plt/node_problem.hpp"
+#include "plt/node_rows.hpp"
+#include "trees/label_tree.hpp"
 
 namespace ramify {
 
-/// What held-out rows say about some solvers, and how much of the tree they speak for.
+/// Statistics of held-out rows for some solvers, and how much of the tree they represent.
 struct HeldOutSample {
     std::vector<HeldOut> of_solver;
-    std::vector<double> stands_for;  ///< per level: its positive examples, for each one of them that was held out; 0 where none was
+    std::vector<double>
+        stands_for;  ///< per level: its positive examples, for each one of them that was held out; 0 where none was
 };
 
 class BlockTrainer {
 public:
-    /// `row_weight` may be empty. What is given must outlive the trainer.
-    BlockTrainer(const PreparedRows& X, const TreeView& tree, const NodeRows& rows, std::span<const float> row_weight, std::int64_t n_features,
-                 std::uint64_t seed, int n_threads)
+    /// `row_weight` may be empty. The arguments must outlive the trainer.
+    BlockTrainer(const PreparedRows& X, const TreeView& tree, const NodeRows& rows, std::span<const float> row_weight,
+                 std::int64_t n_features, std::uint64_t seed, int n_threads)
         : tree_(tree),
           rows_(rows),
           row_weight_(row_weight),
@@ -62,14 +63,19 @@ public:
     /// Trains every node that has rows; panels come back in order of node.
     std::vector<FrozenPanel> train(const SolverSettings& solver, Progress* progress) {
         std::vector<std::vector<FrozenPanel>> panels(tree_.n_nodes() + 1);
-        std::vector<std::vector<FrozenTile>> tiles(n_threads_);  // of the problem that this thread prepared; memory is kept for the next
+        std::vector<std::vector<FrozenTile>> tiles(
+            n_threads_);  // of the problem that this thread prepared; memory is kept for the next
         solve_all(
-            tasks_, {&solver, 1}, progress, [&](const NodeTask&, int owner) { tiles[owner].resize(std::max<std::size_t>(tiles[owner].size(), problem_[owner].n_tiles())); },
+            tasks_, {&solver, 1}, progress,
+            [&](const NodeTask&, int owner) {
+                tiles[owner].resize(std::max<std::size_t>(tiles[owner].size(), problem_[owner].n_tiles()));
+            },
             [&](int owner, int tile, int, int stride, const TileScratch& space) {
                 freeze(problem_[owner], tile, stride, space, solver.prune, tiles[owner][tile]);
             },
             [&](const NodeTask& task, int owner) {
-                for (Panel& panel : assemble(task.node, problem_[owner], std::span(tiles[owner]).first(problem_[owner].n_tiles())))
+                for (Panel& panel :
+                     assemble(task.node, problem_[owner], std::span(tiles[owner]).first(problem_[owner].n_tiles())))
                     panels[task.node].emplace_back(std::move(panel), n_features_);
             });
         std::vector<FrozenPanel> all;
@@ -79,13 +85,15 @@ public:
 
     /// Trains again a sample of the nodes, this share of each level's work, each on at most max_rows rows and without a
     /// fifth of those, and counts the scores of that fifth.
-    /// Softmax losses are summed up only if one_of, that is, if exactly one label of a row is true.
-    HeldOutSample held_out(std::span<const SolverSettings> solvers, double share, std::int64_t max_rows, bool one_of) {
+    /// Softmax losses are summed up only if is_multiclass, that is, if exactly one label of a row is true.
+    HeldOutSample held_out(std::span<const SolverSettings> solvers, double share, std::int64_t max_rows,
+                           bool is_multiclass) {
         const std::vector<NodeTask> tasks = sampled_nodes(share, max_rows);
         const std::size_t n_solvers = solvers.size();
         std::vector<std::vector<HeldOut>> parts(tasks.size());
         std::vector<double> positives(tasks.size(), 0.0);
-        std::vector<std::vector<std::vector<float>>> scores(n_threads_);  // of the problem that this thread prepared, for each solver
+        std::vector<std::vector<std::vector<float>>> scores(
+            n_threads_);  // of the problem that this thread prepared, for each solver
         solve_all(
             tasks, solvers, nullptr,
             [&](const NodeTask&, int owner) {
@@ -100,12 +108,13 @@ public:
                 const NodeProblem& p = problem_[owner];
                 const auto t = static_cast<std::size_t>(&task - tasks.data());
                 parts[t].assign(n_solvers, HeldOut(1));
-                for (std::size_t s = 0; s < n_solvers; ++s) count(p, scores[owner][s], one_of, parts[t][s]);
+                for (std::size_t s = 0; s < n_solvers; ++s) count(p, scores[owner][s], is_multiclass, parts[t][s]);
                 for (std::int64_t e : std::span(p.entry).subspan(p.n_train)) positives[t] += positive_mass(e);
             });
         HeldOutSample sample{std::vector<HeldOut>(n_solvers, HeldOut(n_levels())), level_positives()};
         std::vector<double> held_out(n_levels(), 0.0);
-        for (std::size_t t = 0; t < tasks.size(); ++t) {  // always in this order, so that sums do not depend on the threads
+        for (std::size_t t = 0; t < tasks.size();
+             ++t) {  // always in this order, so that sums do not depend on the threads
             const int level = level_[tasks[t].node];
             for (std::size_t s = 0; s < n_solvers; ++s) sample.of_solver[s].add(parts[t][s], level);
             held_out[level] += positives[t];
@@ -127,7 +136,9 @@ private:
         std::vector<float> scale;
     };
 
-    static void largest_first(std::vector<NodeTask>& tasks) { std::ranges::stable_sort(tasks, std::greater{}, &NodeTask::work); }
+    static void largest_first(std::vector<NodeTask>& tasks) {
+        std::ranges::stable_sort(tasks, std::greater{}, &NodeTask::work);
+    }
 
     /// The positive examples of an entry's row among the node's children, by weight.
     double positive_mass(std::int64_t entry) const {
@@ -138,7 +149,8 @@ private:
     std::vector<double> level_positives() const {
         std::vector<double> total(n_levels(), 0.0);
         for (const NodeTask& task : tasks_)
-            for (std::int64_t e = rows_.begin[task.node]; e < rows_.begin[task.node + 1]; ++e) total[level_[task.node]] += positive_mass(e);
+            for (std::int64_t e = rows_.begin[task.node]; e < rows_.begin[task.node + 1]; ++e)
+                total[level_[task.node]] += positive_mass(e);
         return total;
     }
 
@@ -152,7 +164,8 @@ private:
             if (taken[level] >= share * work_of_level[level] || rows_.n_rows(task.node) < 5) continue;
             taken[level] += static_cast<double>(task.work);
             task.held_out = true;
-            task.sample = std::min(1.0, static_cast<double>(std::max<std::int64_t>(max_rows, 0)) / static_cast<double>(rows_.n_rows(task.node)));
+            task.sample = std::min(1.0, static_cast<double>(std::max<std::int64_t>(max_rows, 0)) /
+                                            static_cast<double>(rows_.n_rows(task.node)));
             task.work = static_cast<std::size_t>(static_cast<double>(task.work) * task.sample) + 1;
             sample.push_back(task);
         }
@@ -160,10 +173,11 @@ private:
         return sample;
     }
 
-    /// For each task: prepares problem_[owner] and calls begin(task, owner); for its tiles and the solvers, in any order,
-    /// use(owner, tile, solver, stride, space) with the weights in space; at last end(task, owner).
+    /// For each task: prepares problem_[owner] and calls begin(task, owner); for its tiles and the solvers, in any
+    /// order, use(owner, tile, solver, stride, space) with the weights in space; at last end(task, owner).
     template <class Begin, class Use, class End>
-    void solve_all(const std::vector<NodeTask>& tasks, std::span<const SolverSettings> solvers, Progress* progress, Begin&& begin, Use&& use, End&& end) {
+    void solve_all(const std::vector<NodeTask>& tasks, std::span<const SolverSettings> solvers, Progress* progress,
+                   Begin&& begin, Use&& use, End&& end) {
         std::size_t total = 0, most_tiles = 0;
         for (const NodeTask& task : tasks) {
             total += task.work;
@@ -182,7 +196,8 @@ private:
             [&](std::size_t t, int step, int owner, int worker) {
                 const int tile = step / n_solvers, solver = step % n_solvers;
                 TileScratch& space = scratch_[worker];
-                use(owner, tile, solver, problems_.solve(tasks[t], problem_[owner], tile, solvers[solver], space, &watch), space);
+                use(owner, tile, solver,
+                    problems_.solve(tasks[t], problem_[owner], tile, solvers[solver], space, &watch), space);
             },
             [&](std::size_t t, int owner) {
                 end(tasks[t], owner);
@@ -192,10 +207,12 @@ private:
     }
 
     /// Scores of the held-out rows for the columns of a tile, into scores[row][column].
-    void score_held_out(const NodeProblem& p, int tile, int stride, TileScratch& space, float prune, std::vector<float>& scores) const {
+    void score_held_out(const NodeProblem& p, int tile, int stride, TileScratch& space, float prune,
+                        std::vector<float>& scores) const {
         const int n_columns = p.tile_columns(tile);
         float* weights = space.weights.data();
-        for (std::size_t k = 0; k < p.n_features * stride; ++k) weights[k] = std::abs(weights[k]) > prune ? weights[k] : 0.0f;
+        for (std::size_t k = 0; k < p.n_features * stride; ++k)
+            weights[k] = std::abs(weights[k]) > prune ? weights[k] : 0.0f;
         for (std::size_t r = p.n_train; r < p.row.size(); ++r) {
             std::array<float, max_tile_columns> score{};
             for (int k = 0; k < p.length[r]; ++k) {
@@ -203,27 +220,34 @@ private:
                 const float* w = weights + static_cast<std::size_t>(x.feature) * stride;
                 for (int c = 0; c < stride; ++c) score[c] += w[c] * x.value;
             }
-            std::copy_n(score.begin(), n_columns, scores.begin() + static_cast<std::ptrdiff_t>((r - p.n_train) * p.child.size() + tile * max_tile_columns));
+            std::copy_n(score.begin(), n_columns,
+                        scores.begin() +
+                            static_cast<std::ptrdiff_t>((r - p.n_train) * p.child.size() + tile * max_tile_columns));
         }
     }
 
     /// Counts scores[row][column] of the held-out rows.
-    void count(const NodeProblem& p, const std::vector<float>& scores, bool one_of, HeldOut& out) const {
+    void count(const NodeProblem& p, const std::vector<float>& scores, bool is_multiclass, HeldOut& out) const {
         std::vector<bool> is_positive(p.child.size());
         for (std::size_t r = p.n_train; r < p.row.size(); ++r) {
-            const std::span<const float> score = std::span(scores).subspan((r - p.n_train) * p.child.size(), p.child.size());
+            const std::span<const float> score =
+                std::span(scores).subspan((r - p.n_train) * p.child.size(), p.child.size());
             const double weight = p.weight.empty() ? 1.0 : p.weight[r];
             is_positive.assign(p.child.size(), false);
             int n_positive = 0, true_column = -1;
-            for (std::int64_t q = rows_.positive_begin[p.entry[r]]; q < rows_.positive_begin[p.entry[r] + 1]; ++q, ++n_positive)
-                if (const int column = p.column_of_child[rows_.positive[q]]; column >= 0) is_positive[true_column = column] = true;
+            for (std::int64_t q = rows_.positive_begin[p.entry[r]]; q < rows_.positive_begin[p.entry[r] + 1];
+                 ++q, ++n_positive)
+                if (const int column = p.column_of_child[rows_.positive[q]]; column >= 0)
+                    is_positive[true_column = column] = true;
             for (std::size_t c = 0; c < score.size(); ++c)
-                (is_positive[c] ? out.histogram.positive : out.histogram.negative)[ScoreHistogram::bin(score[c])] += weight;
-            if (one_of && n_positive == 1 && true_column >= 0) out.softmax.add(0, score, true_column, weight);
+                (is_positive[c] ? out.histogram.positive : out.histogram.negative)[ScoreHistogram::bin(score[c])] +=
+                    weight;
+            if (is_multiclass && n_positive == 1 && true_column >= 0) out.softmax.add(0, score, true_column, weight);
         }
     }
 
-    void freeze(const NodeProblem& p, int tile, int stride, const TileScratch& space, float prune, FrozenTile& frozen) const {
+    void freeze(const NodeProblem& p, int tile, int stride, const TileScratch& space, float prune,
+                FrozenTile& frozen) const {
         const float* weights = space.weights.data();
         const int n_columns = p.tile_columns(tile), n_groups = (n_columns + group_columns - 1) / group_columns;
         const int first_group = tile * max_tile_columns % max_panel_columns / group_columns;
@@ -240,17 +264,20 @@ private:
                     largest_here[c] = largest_here[c] < size ? size : largest_here[c];
                     n_kept += size > prune;
                 }
-                if (n_kept > 0) frozen.groups.push_back({static_cast<std::uint32_t>(f), static_cast<std::uint8_t>(g), {}});
+                if (n_kept > 0)
+                    frozen.groups.push_back({static_cast<std::uint32_t>(f), static_cast<std::uint8_t>(g), {}});
             }
         for (int c = 0; c < n_columns; ++c) {
             frozen.scale.push_back(largest[c] / 127.0f);
             inverse[c] = largest[c] > 0 ? 127.0f / largest[c] : 0.0f;
         }
         for (FrozenGroup& group : frozen.groups) {
-            const float *w = weights + std::size_t{group.feature} * stride + group.group * group_columns, *times = inverse.data() + group.group * group_columns;
+            const float *w = weights + std::size_t{group.feature} * stride + group.group * group_columns,
+                        *times = inverse.data() + group.group * group_columns;
             for (int c = 0; c < group_columns; ++c) {
                 const float kept = std::abs(w[c]) > prune ? w[c] * times[c] : 0.0f;
-                // Rounds to the nearest as lrint does, but in vectors: added to 1.5 * 2^23, a number ends in the lowest bits.
+                // Rounds to the nearest as lrint does, but in vectors: added to 1.5 * 2^23, a number ends in the lowest
+                // bits.
                 group.weight[c] = static_cast<std::int8_t>(std::bit_cast<std::int32_t>(kept + 12582912.0f));
             }
             group.group = static_cast<std::uint8_t>(group.group + first_group);
@@ -287,7 +314,8 @@ private:
                 }
             panels.push_back(std::move(panel));
         }
-        // A gate that never opened keeps a panel without columns: no gate at all would mean that rows always have labels.
+        // A gate that never opened keeps a panel without columns: no gate at all would mean that rows always have
+        // labels.
         if (panels.empty() && node == tree_.n_nodes()) {
             panels.emplace_back();
             panels.back().node = node;

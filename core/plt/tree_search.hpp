@@ -1,6 +1,6 @@
 /// Searches in a probabilistic label tree: exact best-first, beam, and the labels that the caller names.
 ///
-/// A batch is searched side by side: every row tells which node it must open next, and rows that open the same node are
+/// A batch is searched side by side: every row names the node to open next, and rows that open the same node are
 /// scored one after the other, so that a block is fetched from memory once for many rows.
 #pragma once
 
@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "trees/best_first.hpp"
-#include "plt/frozen_blocks.hpp"
-#include "trees/label_tree.hpp"
 #include "base/parallel.hpp"
 #include "base/sparse_rows.hpp"
+#include "plt/frozen_blocks.hpp"
+#include "trees/best_first.hpp"
+#include "trees/label_tree.hpp"
 
 namespace ramify {
 
@@ -26,11 +26,11 @@ struct SearchScratch {
     std::vector<std::pair<float, std::int32_t>> open, next;  ///< of a beam
     BestFirst best;
     std::vector<Found> found;
-    std::vector<float> probability;        ///< per node, for named labels
-    std::vector<std::int32_t> nodes;       ///< opened for named labels
-    std::vector<std::uint8_t> is_marked;   ///< per node
-    float given_up = 0;                    ///< see BestFirst
-    std::int64_t n_inner_products = 0;     ///< of rows with a child's weights, as the extreme-f-measure paper counts them
+    std::vector<float> probability;       ///< per node, for named labels
+    std::vector<std::int32_t> nodes;      ///< opened for named labels
+    std::vector<std::uint8_t> is_marked;  ///< per node
+    float given_up = 0;                   ///< see BestFirst
+    std::int64_t n_inner_products = 0;  ///< of rows with a child's weights, as the extreme-f-measure paper counts them
 };
 
 /// The rows that one thread searches side by side.
@@ -39,12 +39,14 @@ struct BatchScratch {
     struct Visit {
         std::int32_t node, row;
         float probability;
-        friend bool operator<(const Visit& a, const Visit& b) { return a.node != b.node ? a.node < b.node : a.row < b.row; }
+        friend bool operator<(const Visit& a, const Visit& b) {
+            return a.node != b.node ? a.node < b.node : a.row < b.row;
+        }
     };
 
-    std::vector<Entry> entries;       ///< of all rows
-    std::vector<std::size_t> begin;   ///< per row, and one more
-    std::vector<BestFirst> search;    ///< per row
+    std::vector<Entry> entries;      ///< of all rows
+    std::vector<std::size_t> begin;  ///< per row, and one more
+    std::vector<BestFirst> search;   ///< per row
     std::vector<Visit> visits, next;
 
     void clear() {
@@ -52,7 +54,9 @@ struct BatchScratch {
         begin.assign(1, 0);
     }
     std::size_t n_rows() const { return begin.size() - 1; }
-    std::span<const Entry> row(std::size_t i) const { return std::span(entries).subspan(begin[i], begin[i + 1] - begin[i]); }
+    std::span<const Entry> row(std::size_t i) const {
+        return std::span(entries).subspan(begin[i], begin[i + 1] - begin[i]);
+    }
 };
 
 /// A tree, its frozen blocks and the maps from scores to probabilities.
@@ -64,7 +68,7 @@ struct LabelTreeModel {
     std::int64_t n_levels = 0;
     int n_knots = 0;
     float link_low = 0, link_step = 1;
-    bool one_of = false;  ///< exactly one child is true (multi-class): siblings are normalised
+    bool is_multiclass = false;  ///< exactly one child is true (multi-class): siblings are normalised
     std::vector<std::int32_t> level, leaf_of;
 
     void attach() {
@@ -78,11 +82,15 @@ struct LabelTreeModel {
     int gate() const { return tree.n_nodes(); }
 
     /// The leaf of a label, or -1.
-    std::int32_t leaf(std::int64_t label) const { return label < 0 || label >= std::ssize(leaf_of) ? -1 : leaf_of[label]; }
+    std::int32_t leaf(std::int64_t label) const {
+        return label < 0 || label >= std::ssize(leaf_of) ? -1 : leaf_of[label];
+    }
 
-    /// Conditional probabilities of a node's children into scratch.score / scratch.child. Children left out have probability 0.
+    /// Conditional probabilities of a node's children into scratch.score / scratch.child. Children left out have
+    /// probability 0.
     void conditional(int node, std::span<const Entry> x, ScoreScratch& scratch) const {
-        if (node != gate() && tree.n_children[node] == 1 && blocks.has(node)) {  // an only child is as probable as its parent
+        if (node != gate() && tree.n_children[node] == 1 &&
+            blocks.has(node)) {  // an only child is as probable as its parent
             scratch.score.assign(1, 1.0f);
             scratch.child.assign(1, 0);
             return;
@@ -95,7 +103,7 @@ struct LabelTreeModel {
         blocks.score(node, x, scratch, map);
         float* score = scratch.score.data();
         const int n = static_cast<int>(scratch.score.size());
-        if (one_of && node != gate()) {
+        if (is_multiclass && node != gate()) {
             to_softmax(score, n);
         } else {
             kernels().to_probabilities(score, n);
@@ -125,7 +133,7 @@ struct LabelTreeModel {
         scratch.found.swap(search.found);
     }
 
-    /// The same, exact, for all rows of a batch: the answers are in batch.search. Gives up when the watch says so.
+    /// The same, exact, for all rows of a batch: the answers are in batch.search. Stops when the watch says so.
     void search_batch(const SearchSettings& settings, BatchScratch& batch, SearchScratch& scratch, Watch& watch) const {
         const std::size_t n = batch.n_rows();
         if (batch.search.size() < n) batch.search.resize(n);
@@ -155,8 +163,10 @@ struct LabelTreeModel {
         for (std::size_t i = 0; i < n; ++i) batch.search[i].finish();
     }
 
-    /// Probabilities of the named labels' leaves, in their order, into `out`. Leaf -1 (a label outside the tree) has probability 0.
-    void named(std::span<const Entry> x, std::span<const std::int32_t> leaves, SearchScratch& scratch, float* out) const {
+    /// Probabilities of the named labels' leaves, in their order, into `out`. Leaf -1 (a label outside the tree) has
+    /// probability 0.
+    void named(std::span<const Entry> x, std::span<const std::int32_t> leaves, SearchScratch& scratch,
+               float* out) const {
         if (scratch.probability.size() != static_cast<std::size_t>(tree.n_nodes())) {
             scratch.probability.assign(tree.n_nodes(), 0.0f);
             scratch.is_marked.assign(tree.n_nodes(), 0);
@@ -192,7 +202,8 @@ private:
     /// An only child is as probable as its parent, which takes none.
     std::int32_t n_products(std::int32_t node) const { return tree.n_children[node] == 1 ? 0 : tree.n_children[node]; }
 
-    /// Independent chances, given that exactly one comes true, are in proportion to their odds: a softmax of the logits.
+    /// Given that exactly one is true, independent probabilities are proportional to their odds: a softmax of the
+    /// logits.
     static void to_softmax(float* logits, int n) {
         if (n == 0) return;
         const float largest = *std::max_element(logits, logits + n);
@@ -209,7 +220,8 @@ private:
         return false;
     }
 
-    void open_node(std::int32_t node, float p, std::span<const Entry> x, const SearchSettings& settings, BestFirst& search, SearchScratch& scratch) const {
+    void open_node(std::int32_t node, float p, std::span<const Entry> x, const SearchSettings& settings,
+                   BestFirst& search, SearchScratch& scratch) const {
         conditional(node, x, scratch.score);
         scratch.n_inner_products += n_products(node);
         ++search.n_opened;
@@ -227,16 +239,20 @@ private:
         BestFirst& search = scratch.best;
         search.reach(settings, root_probability(x, scratch), 0, tree.label[0]);
         float p;
-        for (std::int32_t node; next_block(search, settings, p, node);) open_node(node, p, x, settings, search, scratch);
+        for (std::int32_t node; next_block(search, settings, p, node);)
+            open_node(node, p, x, settings, search, scratch);
     }
 
-    /// The `beam` most probable nodes of each level are opened, best first; the leaves met on the way are the candidates. It ends as
-    /// soon as no node on the beam can still lead into the answer, which is the same as if all levels had been gone through: a node
-    /// that is left out is less probable than all that matter, and so are those below it.
+    /// The `beam` most probable nodes of each level are opened, best first; the leaves met on the way are the
+    /// candidates. It ends as soon as no node on the beam can still lead into the answer, with the same result as if
+    /// all levels had been searched: a node that is left out is less probable than all that matter, and so are those
+    /// below it.
     void beam_search(std::span<const Entry> x, const SearchSettings& settings, SearchScratch& scratch) const {
         auto& level_nodes = scratch.open;
         auto& next = scratch.next;
-        auto better = [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; };
+        auto better = [](const auto& a, const auto& b) {
+            return a.first != b.first ? a.first > b.first : a.second < b.second;
+        };
         BestFirst& search = scratch.best;
         auto reach = [&](float p, std::int32_t node) {
             if (search.is_beaten(p, settings) || !settings.admits(p, node)) return;
@@ -266,7 +282,8 @@ private:
                 conditional(node, x, scratch.score);
                 scratch.n_inner_products += n_products(node);
                 const std::int32_t first = tree.first_child[node];
-                for (std::size_t c = 0; c < scratch.score.child.size(); ++c) reach(p * scratch.score.score[c], first + scratch.score.child[c]);
+                for (std::size_t c = 0; c < scratch.score.child.size(); ++c)
+                    reach(p * scratch.score.score[c], first + scratch.score.child[c]);
             }
         }
     }

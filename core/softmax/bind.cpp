@@ -1,4 +1,4 @@
-/// Python's view of the tree softmax: training, and the trained model's answers.
+/// Python bindings of the tree softmax: training, and the trained model's answers.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -8,12 +8,12 @@
 #include <optional>
 #include <string>
 
+#include "base/parallel.hpp"
 #include "bindings/arrays.hpp"
-#include "bindings/tree_arrays.hpp"
 #include "bindings/checks.hpp"
 #include "bindings/csr_answers.hpp"
-#include "base/parallel.hpp"
 #include "bindings/saved_arrays.hpp"
+#include "bindings/tree_arrays.hpp"
 #include "softmax/train_softmax.hpp"
 #include "softmax/tree_softmax.hpp"
 
@@ -25,7 +25,8 @@ namespace {
 
 constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
 
-TreeView checked_tree(const Ints& parent, const Ints& first_child, const Ints& n_children, const Ints& label, std::int64_t n_labels) {
+TreeView checked_tree(const Ints& parent, const Ints& first_child, const Ints& n_children, const Ints& label,
+                      std::int64_t n_labels) {
     check_label_count(n_labels);
     return tree_view(parent, first_child, n_children, label, n_labels);
 }
@@ -37,22 +38,26 @@ nb::ndarray<nb::numpy, float> handed_over(AlignedFloats&& values) {
     return nb::ndarray<nb::numpy, float>(owned->data(), 1, shape, owner);
 }
 
-nb::dict train(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices, const Ints& parent,
-               const Ints& first_child, const Ints& n_children, const Ints& label, std::int64_t n_labels, bool is_plt, const std::optional<Floats>& sample_weight,
-               const FeatureSettings& features, const SoftmaxSettings& settings, std::uint64_t seed, int n_threads, Progress* progress) {
+ArrayDict train(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr,
+                const Ints& y_indices, const Ints& parent, const Ints& first_child, const Ints& n_children,
+                const Ints& label, std::int64_t n_labels, bool is_plt, const std::optional<Floats>& sample_weight,
+                const FeatureSettings& features, const SoftmaxSettings& settings, std::uint64_t seed, int n_threads,
+                Progress* progress) {
     const CsrView X = checked_csr(x_indptr, x_indices, x_data, features.n_features, "X");
     const TreeView tree = checked_tree(parent, first_child, n_children, label, n_labels);
     check_label_rows(x_indptr, y_indptr, y_indices, n_labels);
     const std::int64_t n_rows = X.n_rows();
     if (n_rows == 0 || n_rows > most) throw nb::value_error("training needs between 1 and 2^31 - 1 rows");
-    const std::span<const float> weight = checked_positive(sample_weight, static_cast<std::size_t>(n_rows), "sample_weight");
+    const std::span<const float> weight =
+        checked_positive(sample_weight, static_cast<std::size_t>(n_rows), "sample_weight");
     std::vector<std::int32_t> columns;
     AlignedFloats embedding, output;
     bool has_diverged = false;
     {
         nb::gil_scoped_release release;
         std::vector<std::uint8_t> is_seen(static_cast<std::size_t>(features.n_features));
-        for (std::size_t k = 0; k < X.indices.size(); ++k) is_seen[static_cast<std::size_t>(X.indices[k])] |= X.data[k] != 0.0f;
+        for (std::size_t k = 0; k < X.indices.size(); ++k)
+            is_seen[static_cast<std::size_t>(X.indices[k])] |= X.data[k] != 0.0f;
         for (std::size_t f = 0; f < is_seen.size(); ++f)
             if (is_seen[f]) columns.push_back(static_cast<std::int32_t>(f));
         const std::vector<std::int32_t> leaf_of = tree.leaf_of();
@@ -70,7 +75,8 @@ nb::dict train(const Longs& x_indptr, const Ints& x_indices, const Floats& x_dat
         embedding = std::move(trainer.embedding);
         output = std::move(trainer.output);
     }
-    if (has_diverged) throw nb::value_error("training diverged: lower the learning rate or the batch size, or normalize the rows");
+    if (has_diverged)
+        throw nb::value_error("training diverged: lower the learning rate or the batch size, or normalize the rows");
     nb::dict arrays;
     arrays["column"] = to_numpy(std::move(columns));
     arrays["embedding"] = handed_over(std::move(embedding));
@@ -81,8 +87,9 @@ nb::dict train(const Longs& x_indptr, const Ints& x_indices, const Floats& x_dat
 /// A trained model. Keeps the numpy arrays alive that it reads, memory-mapped ones too.
 class BoundSoftmax {
 public:
-    BoundSoftmax(const nb::dict& arrays, const Ints& parent, const Ints& first_child, const Ints& n_children, const Ints& label, std::int64_t n_labels,
-                 bool is_plt, const FeatureSettings& features, std::int64_t dim)
+    BoundSoftmax(const ArrayDict& arrays, const Ints& parent, const Ints& first_child, const Ints& n_children,
+                 const Ints& label, std::int64_t n_labels, bool is_plt, const FeatureSettings& features,
+                 std::int64_t dim)
         : n_labels_(n_labels) {
         if (dim < 1 || dim > 65536) throw nb::value_error("dim must be between 1 and 65536");
         if (features.n_features < 0 || features.n_features > most) throw nb::value_error("n_features is out of range");
@@ -97,8 +104,9 @@ public:
         model_.validate();
     }
 
-    nb::tuple search(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::int64_t> top_k, float threshold,
-                     const std::optional<Floats>& node_threshold, int n_threads) const {
+    CountedAnswers search(const Longs& indptr, const Ints& indices, const Floats& data,
+                          std::optional<std::int64_t> top_k, float threshold,
+                          const std::optional<Floats>& node_threshold, int n_threads) const {
         const CsrView X = checked_csr(indptr, indices, data, model_.features.n_features, "X");
         SearchSettings settings;
         if (top_k) settings.top_k = *top_k;
@@ -106,7 +114,8 @@ public:
         settings.threshold = threshold;
         if (node_threshold) {
             settings.node_threshold = view(*node_threshold);
-            if (static_cast<int>(settings.node_threshold.size()) != model_.tree().n_nodes()) throw nb::value_error("node_threshold needs a value for each node");
+            if (static_cast<int>(settings.node_threshold.size()) != model_.tree().n_nodes())
+                throw nb::value_error("node_threshold needs a value for each node");
         }
         CsrAnswers<Found> answers(X.n_rows(), chunk);
         std::int64_t n_opened = 0;
@@ -121,8 +130,8 @@ public:
         return std::move(answers).to_tuple(n_opened);
     }
 
-    /// One row, answered best first, with as little ado as possible.
-    nb::tuple search_row(const Ints& indices, const Floats& values, std::int64_t top_k, float threshold) const {
+    /// One row, answered best first, with little overhead.
+    RowAnswer search_row(const Ints& indices, const Floats& values, std::int64_t top_k, float threshold) const {
         thread_local SoftmaxScratch s;
         check_row(indices, values, model_.features.n_features);
         SearchSettings settings;
@@ -142,7 +151,8 @@ public:
         {
             nb::gil_scoped_release release;
             for_every_row(X, n_threads, [&](std::int64_t i, SoftmaxScratch& s) {
-                for (std::size_t k = 0; k < n_named; ++k) probability[static_cast<std::size_t>(i) * n_named + k] = model_.named(labels.data()[k], s);
+                for (std::size_t k = 0; k < n_named; ++k)
+                    probability[static_cast<std::size_t>(i) * n_named + k] = model_.named(labels.data()[k], s);
                 model_.forget(s);
             });
         }
@@ -157,15 +167,16 @@ public:
         {
             nb::gil_scoped_release release;
             for_every_row(X, n_threads, [&](std::int64_t i, SoftmaxScratch& s) {
-                std::ranges::copy(s.hidden, values.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(i) * stride));
+                std::ranges::copy(s.hidden,
+                                  values.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(i) * stride));
             });
         }
         return to_numpy(std::move(values), {n, stride});
     }
 
-    /// For each decision on the way to a label: node, its probability, features and what each added to the score. The score of
-    /// one of many siblings is told against their mean: that is what a softmax looks at.
-    nb::list explain(const Ints& indices, const Floats& values, std::int32_t label) const {
+    /// For each decision on the way to a label: node, its probability, features and what each added to the score.
+    /// Scores of several siblings are relative to their mean, as in a softmax.
+    PathSteps explain(const Ints& indices, const Floats& values, std::int32_t label) const {
         check_row(indices, values, model_.features.n_features);
         const std::int32_t leaf = model_.leaf(label);
         if (leaf < 0) throw nb::value_error("this label has no leaf in the tree");
@@ -186,7 +197,8 @@ public:
             std::vector<std::int32_t> feature(row.empty() ? std::vector<std::int32_t>{} : s.bag.feature);
             std::vector<float> contribution(feature.size());
             for (std::size_t k = 0; k < feature.size(); ++k) contribution[k] = s.bag.weight[k] * products[k];
-            answer.append(nb::make_tuple(*v, probability, to_numpy(std::move(feature)), to_numpy(std::move(contribution))));
+            answer.append(
+                nb::make_tuple(*v, probability, to_numpy(std::move(feature)), to_numpy(std::move(contribution))));
         }
         return answer;
     }
@@ -197,7 +209,8 @@ private:
     /// Calls work(row, scratch) for every row, its hidden vector in the scratch. The number of nodes that were opened.
     template <class Work>
     std::int64_t for_every_row(const CsrView& X, int n_threads, Work&& work) const {
-        std::vector<SoftmaxScratch> scratch(static_cast<std::size_t>(usable_threads(n_threads, n_chunks(X.n_rows(), chunk))));
+        std::vector<SoftmaxScratch> scratch(
+            static_cast<std::size_t>(usable_threads(n_threads, n_chunks(X.n_rows(), chunk))));
         parallel_chunks(X.n_rows(), chunk, n_threads, [&](std::int64_t first, std::int64_t last, int worker) {
             SoftmaxScratch& s = scratch[static_cast<std::size_t>(worker)];
             for (std::int64_t i = first; i < last; ++i) {
@@ -264,25 +277,35 @@ void bind_softmax(nb::module_& m) {
     nb::class_<SoftmaxSettings>(m, "SoftmaxSettings", "How a tree softmax is trained.")
         .def(
             "__init__",
-            [](SoftmaxSettings* self, std::int64_t dim, std::int64_t epochs, double learning_rate, std::int64_t batch, bool shuffle, bool hogwild) {
+            [](SoftmaxSettings* self, std::int64_t dim, std::int64_t epochs, double learning_rate, std::int64_t batch,
+               bool shuffle, bool hogwild) {
                 if (dim < 1 || dim > 65536) throw nb::value_error("dim must be between 1 and 65536");
                 if (epochs < 1 || epochs > most) throw nb::value_error("epochs must be between 1 and 2^31 - 1");
-                if (!(learning_rate > 0) || !std::isfinite(learning_rate)) throw nb::value_error("learning_rate must be finite and above 0");
+                if (!(learning_rate > 0) || !std::isfinite(learning_rate))
+                    throw nb::value_error("learning_rate must be finite and above 0");
                 if (batch < 1 || batch > 65536) throw nb::value_error("batch must be between 1 and 65536");
                 new (self) SoftmaxSettings{dim, epochs, learning_rate, batch, shuffle, hogwild};
             },
             nb::kw_only(), "dim"_a, "epochs"_a, "learning_rate"_a, "batch"_a, "shuffle"_a, "hogwild"_a);
-    m.def("train_softmax", &train, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "parent"_a, "first_child"_a, "n_children"_a, "label"_a,
-          "n_labels"_a, "is_plt"_a, "sample_weight"_a.none(), "features"_a, "settings"_a, "seed"_a, "n_threads"_a, "progress"_a.none() = nb::none(),
+    m.def("train_softmax", &train, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "parent"_a,
+          "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a, "is_plt"_a, "sample_weight"_a.none(), "features"_a,
+          "settings"_a, "seed"_a, "n_threads"_a, "progress"_a.none() = nb::none(),
           "Train embeddings of features and of a tree's decisions; the arrays of the model.");
     nb::class_<BoundSoftmax>(m, "TreeSoftmax", "A trained tree softmax over (memory-mapped) arrays, and its answers.")
-        .def(nb::init<const nb::dict&, const Ints&, const Ints&, const Ints&, const Ints&, std::int64_t, bool, const FeatureSettings&, std::int64_t>(), "arrays"_a,
-             "parent"_a, "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a, "is_plt"_a, "features"_a, "dim"_a)
-        .def("search", &BoundSoftmax::search, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a, "node_threshold"_a.none(), "n_threads"_a,
+        .def(nb::init<const ArrayDict&, const Ints&, const Ints&, const Ints&, const Ints&, std::int64_t, bool,
+                      const FeatureSettings&, std::int64_t>(),
+             "arrays"_a, "parent"_a, "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a, "is_plt"_a, "features"_a,
+             "dim"_a)
+        .def("search", &BoundSoftmax::search, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a,
+             "node_threshold"_a.none(), "n_threads"_a,
              "CSR parts of the answer, rows sorted by label, and the number of nodes that were opened.")
-        .def("search_row", &BoundSoftmax::search_row, "indices"_a, "values"_a, "top_k"_a, "threshold"_a, "One row: labels and their probabilities, best first.")
-        .def("named", &BoundSoftmax::named, "indptr"_a, "indices"_a, "data"_a, "labels"_a, "n_threads"_a, "Probabilities of these labels for each row.")
-        .def("hidden", &BoundSoftmax::hidden, "indptr"_a, "indices"_a, "data"_a, "n_threads"_a, "The hidden vector of each row, padded.")
+        .def("search_row", &BoundSoftmax::search_row, "indices"_a, "values"_a, "top_k"_a, "threshold"_a,
+             "One row: labels and their probabilities, best first.")
+        .def("named", &BoundSoftmax::named, "indptr"_a, "indices"_a, "data"_a, "labels"_a, "n_threads"_a,
+             "Probabilities of these labels for each row.")
+        .def("hidden", &BoundSoftmax::hidden, "indptr"_a, "indices"_a, "data"_a, "n_threads"_a,
+             "The hidden vector of each row, padded.")
         .def("explain", &BoundSoftmax::explain, "indices"_a, "values"_a, "label"_a,
-             "For each node on the label's path: node, conditional probability, features and what each added to the score.");
+             "For each node on the label's path: node, conditional probability, features and what each added to the "
+             "score.");
 }

@@ -1,4 +1,5 @@
-/// Bags of embeddings: which row of a table a feature has, the rows of a bag with their weights, and tables in floats or bytes.
+/// Bags of embeddings: which row of a table a feature has, the rows of a bag with their weights, and tables in floats
+/// or bytes.
 #pragma once
 
 #include <bit>
@@ -10,24 +11,26 @@
 #include <string>
 #include <vector>
 
-#include "kernels/kernels.hpp"
 #include "base/sparse_rows.hpp"
+#include "kernels/kernels.hpp"
 
 namespace ramify {
 
 /// Floats of a row: its dimension, padded to the vector width.
 inline std::size_t embedding_stride(std::int64_t dim) { return static_cast<std::size_t>((dim + 7) / 8 * 8); }
 
-/// Feature columns that have an embedding, rising; the place in the list is the row of the table. Features are found by a
-/// bitmap: columns of hashed n-grams are millions, of which few were ever seen.
+/// Feature columns that have an embedding, rising; the place in the list is the row of the table. Features are found by
+/// a bitmap: columns of hashed n-grams are millions, of which few were ever seen.
 class EmbeddingColumns {
 public:
     EmbeddingColumns() = default;
-    EmbeddingColumns(std::span<const std::int32_t> columns, std::int64_t n_features) : n_rows_(static_cast<std::uint32_t>(columns.size())) {
+    EmbeddingColumns(std::span<const std::int32_t> columns, std::int64_t n_features)
+        : n_rows_(static_cast<std::uint32_t>(columns.size())) {
         words_.resize(static_cast<std::size_t>(n_features + 63) / 64);
         std::int64_t before = -1;
         for (std::int32_t column : columns) {
-            if (column <= before || column >= n_features) throw std::invalid_argument("the columns of an embedding must rise and lie within the features");
+            if (column <= before || column >= n_features)
+                throw std::invalid_argument("columns of an embedding must be strictly increasing and below n_features");
             before = column;
             words_[static_cast<std::size_t>(column) / 64].bits |= 1ull << (column % 64);
         }
@@ -43,7 +46,9 @@ public:
     std::uint32_t row(std::int32_t feature) const {
         const BitmapWord& word = words_[static_cast<std::size_t>(feature) / 64];
         const std::uint64_t bit = 1ull << (feature % 64);
-        return word.bits & bit ? static_cast<std::uint32_t>(word.before) + static_cast<std::uint32_t>(std::popcount(word.bits & (bit - 1))) : none;
+        return word.bits & bit ? static_cast<std::uint32_t>(word.before) +
+                                     static_cast<std::uint32_t>(std::popcount(word.bits & (bit - 1)))
+                               : none;
     }
 
 private:
@@ -57,9 +62,10 @@ struct Bag {
     std::vector<float> weight;
     std::vector<std::int32_t> feature;
 
-    /// With `normalize` the sum is a mean: weights are divided by the sum of their absolute values. Features without an embedding
-    /// count nowhere. The bias has the row after the last column's.
-    void fill(const FeatureSettings& features, const EmbeddingColumns& columns, std::span<const std::int32_t> indices, std::span<const float> values) {
+    /// With `normalize` the sum is a mean: weights are divided by the sum of their absolute values. Features without an
+    /// embedding count nowhere. The bias has the row after the last column's.
+    void fill(const FeatureSettings& features, const EmbeddingColumns& columns, std::span<const std::int32_t> indices,
+              std::span<const float> values) {
         row.clear();
         weight.clear();
         feature.clear();
@@ -92,11 +98,12 @@ struct EmbeddingTable {
 
     bool is_quantized() const { return floats.empty() && !bytes.empty(); }
 
-    /// A damaged model file must not become a wild read.
+    /// A damaged model file must not cause an invalid read.
     void validate(std::size_t n_rows, const char* name) const {
         const std::size_t size = is_quantized() ? bytes.size() : floats.size();
         if (size != n_rows * stride || (is_quantized() && scale.size() != n_rows))
-            throw std::invalid_argument(std::string(name) + ": the table does not have " + std::to_string(n_rows) + " rows of " + std::to_string(stride));
+            throw std::invalid_argument(std::string(name) + ": the table does not have " + std::to_string(n_rows) +
+                                        " rows of " + std::to_string(stride));
     }
     void sum(const std::uint32_t* index, const float* value, int n, float* out) const {
         const EmbeddingKernels& k = kernels().embedding;

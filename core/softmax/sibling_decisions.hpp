@@ -1,9 +1,9 @@
 /// What is decided at the nodes of a label tree, and by which rows of the output table.
 ///
-/// Hierarchical softmax: exactly one child of a node is right. Two children share one row, whose sigmoid is the second child's
-/// probability (Morin and Bengio 2005; fastText); more have a row each and a softmax. Probabilistic label tree: any number of
-/// children may be right, so each node has a row and a sigmoid of its own; the root's says whether there is any label at all.
-/// An only child is right whenever its parent is, and needs no row.
+/// Hierarchical softmax: exactly one child of a node is right. Two children share one row, whose sigmoid is the second
+/// child's probability (Morin and Bengio 2005; fastText); more have a row each and a softmax. Probabilistic label tree:
+/// any number of children may be right, so each node has a row and a sigmoid of its own; the root's says whether there
+/// is any label at all. An only child is right whenever its parent is, and needs no row.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ inline void softmax(std::span<float> scores) {
     for (float s : scores) largest = std::max(largest, s);
     float total = 0;
     for (float& s : scores) total += s = std::exp(s - largest);
-    // Scores without a sense, as a damaged model has them, tell nothing.
+    // NaN scores, as a damaged model may have, carry no information.
     const bool is_sound = total >= 1.0f;
     for (float& s : scores) s = is_sound ? s / total : 1.0f / static_cast<float>(scores.size());
 }
@@ -81,7 +81,7 @@ private:
     std::uint32_t n_rows_ = 0;
 };
 
-/// What one example has to say: rows of the output table and what they should answer; softmaxes are ranges of rows.
+/// One example's targets: rows of the output table and their desired outputs; softmaxes are ranges of rows.
 class ExampleDecisions {
 public:
     std::vector<std::uint32_t> row;
@@ -160,7 +160,7 @@ private:
 
     const SiblingDecisions* decisions_;
     std::vector<Range> softmaxes_;
-    std::vector<std::uint32_t> stamp_;    ///< per node: the last example that has a label below it
+    std::vector<std::uint32_t> stamp_;  ///< per node: the last example that has a label below it
     std::vector<std::int32_t> opened_;
     std::uint32_t now_ = 0;
 };

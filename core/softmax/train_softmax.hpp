@@ -1,8 +1,9 @@
 /// Training of a tree softmax: stochastic gradient descent on embeddings of features and of tree decisions.
 ///
-/// A step looks at a few examples side by side, all with the parameters as they were before it, and then adds up their updates in
-/// order. Examples are divided among threads in the first phase, rows of the tables in the second: no sum depends on how many
-/// threads there are. With one example a step this is fastText's own descent. `hogwild` lets threads write as they please.
+/// A step looks at a few examples side by side, all with the parameters as they were before it, and then adds up their
+/// updates in order. Examples are divided among threads in the first phase, rows of the tables in the second: no sum
+/// depends on how many threads there are. With one example a step this is fastText's own descent. `hogwild` lets
+/// threads write without locks.
 #pragma once
 
 #include <algorithm>
@@ -18,18 +19,18 @@
 #include <utility>
 #include <vector>
 
-#include "softmax/embedding_bag.hpp"
 #include "base/hashing.hpp"
 #include "base/parallel.hpp"
-#include "softmax/sibling_decisions.hpp"
 #include "base/team.hpp"
+#include "softmax/embedding_bag.hpp"
+#include "softmax/sibling_decisions.hpp"
 
 namespace ramify {
 
 struct SoftmaxSettings {
     std::int64_t dim = 100;
     std::int64_t epochs = 5;
-    double learning_rate = 0.1;  ///< of the first step; falls in a straight line to zero
+    double learning_rate = 0.1;  ///< of the first step; decreases linearly to zero
     std::int64_t batch = 1;      ///< examples a step
     bool shuffle = true;
     bool hogwild = false;
@@ -39,7 +40,9 @@ struct SoftmaxSettings {
 class AlignedFloats {
 public:
     AlignedFloats() = default;
-    explicit AlignedFloats(std::size_t size) : data_(static_cast<float*>(::operator new(std::max<std::size_t>(size, 1) * sizeof(float), alignment))), size_(size) {
+    explicit AlignedFloats(std::size_t size)
+        : data_(static_cast<float*>(::operator new(std::max<std::size_t>(size, 1) * sizeof(float), alignment))),
+          size_(size) {
         std::fill_n(data_.get(), size, 0.0f);
     }
     float* data() { return data_.get(); }
@@ -68,7 +71,8 @@ struct TrainingBags {
         weight.reserve(row.capacity());
         Bag bag;
         for (std::int64_t i = 0; i < X.n_rows(); ++i) {
-            const auto at = static_cast<std::size_t>(X.indptr[i]), length = static_cast<std::size_t>(X.indptr[i + 1]) - at;
+            const auto at = static_cast<std::size_t>(X.indptr[i]),
+                       length = static_cast<std::size_t>(X.indptr[i + 1]) - at;
             bag.fill(features, columns, X.indices.subspan(at, length), X.data.subspan(at, length));
             row.insert(row.end(), bag.row.begin(), bag.row.end());
             weight.insert(weight.end(), bag.weight.begin(), bag.weight.end());
@@ -84,7 +88,8 @@ struct TrainingLeaves {
     std::vector<std::int32_t> leaf;
 
     std::span<const std::int32_t> of(std::int64_t i) const {
-        return std::span(leaf).subspan(static_cast<std::size_t>(begin[i]), static_cast<std::size_t>(begin[i + 1] - begin[i]));
+        return std::span(leaf).subspan(static_cast<std::size_t>(begin[i]),
+                                       static_cast<std::size_t>(begin[i + 1] - begin[i]));
     }
 };
 
@@ -92,10 +97,17 @@ class SoftmaxTrainer {
 public:
     AlignedFloats embedding, output;
 
-    SoftmaxTrainer(const TrainingBags& bags, const TrainingLeaves& leaves, std::span<const float> sample_weight, const SiblingDecisions& decisions,
-                   const SoftmaxSettings& settings, std::uint64_t seed, std::span<const std::int32_t> columns, bool has_bias)
-        : bags_(bags), leaves_(leaves), sample_weight_(sample_weight), decisions_(decisions), settings_(settings), seed_(seed),
-          stride_(embedding_stride(settings.dim)), n_rows_(static_cast<std::int64_t>(bags.begin.size()) - 1) {
+    SoftmaxTrainer(const TrainingBags& bags, const TrainingLeaves& leaves, std::span<const float> sample_weight,
+                   const SiblingDecisions& decisions, const SoftmaxSettings& settings, std::uint64_t seed,
+                   std::span<const std::int32_t> columns, bool has_bias)
+        : bags_(bags),
+          leaves_(leaves),
+          sample_weight_(sample_weight),
+          decisions_(decisions),
+          settings_(settings),
+          seed_(seed),
+          stride_(embedding_stride(settings.dim)),
+          n_rows_(static_cast<std::int64_t>(bags.begin.size()) - 1) {
         embedding = AlignedFloats((columns.size() + has_bias) * stride_);
         output = AlignedFloats(decisions.n_rows() * stride_);
         // A column's start depends on its number alone, not on what other columns there are.
@@ -110,7 +122,9 @@ public:
         for (std::int64_t i = 0; i < n_rows_; ++i) total_weight_ += weight(i);
         Watch watch;
         // With few examples a step threads would mostly wait for each other.
-        Team team(settings_.hogwild ? n_threads : static_cast<int>(std::clamp<std::int64_t>(settings_.batch / examples_a_thread, 1, n_threads)));
+        Team team(settings_.hogwild
+                      ? n_threads
+                      : static_cast<int>(std::clamp<std::int64_t>(settings_.batch / examples_a_thread, 1, n_threads)));
         slots_.resize(static_cast<std::size_t>(settings_.hogwild ? team.size() : settings_.batch));
         for (Slot& slot : slots_) slot.hidden = AlignedFloats(stride_), slot.gradient = AlignedFloats(stride_);
         bool stops = false;  // written by the first member only, between the barriers after which all read it
@@ -140,8 +154,12 @@ public:
                 }
                 for (std::int64_t at = 0; at < n_rows_; at += settings_.batch) {
                     const std::int64_t size = std::min(settings_.batch, n_rows_ - at);
-                    const auto rate = static_cast<float>(settings_.learning_rate * (1.0 - done / (total_weight_ * static_cast<double>(settings_.epochs))));
-                    for (std::int64_t k = worker; k < size; k += team.size()) try_look(team, order[static_cast<std::size_t>(at + k)], epoch, rate, example, slots_[static_cast<std::size_t>(k)]);
+                    const auto rate =
+                        static_cast<float>(settings_.learning_rate *
+                                           (1.0 - done / (total_weight_ * static_cast<double>(settings_.epochs))));
+                    for (std::int64_t k = worker; k < size; k += team.size())
+                        try_look(team, order[static_cast<std::size_t>(at + k)], epoch, rate, example,
+                                 slots_[static_cast<std::size_t>(k)]);
                     for (std::int64_t k = 0; k < size; ++k) done += weight(order[static_cast<std::size_t>(at + k)]);
                     team.wait();
                     if (worker == 0 && (at / settings_.batch) % polled_steps == 0) {
@@ -149,7 +167,8 @@ public:
                         stops = team.has_failed();
                         if (progress) progress->done = static_cast<std::size_t>(epoch * n_rows_ + at);
                     }
-                    for (std::int64_t k = 0; k < size; ++k) add(slots_[static_cast<std::size_t>(k)], worker, team.size(), owned);
+                    for (std::int64_t k = 0; k < size; ++k)
+                        add(slots_[static_cast<std::size_t>(k)], worker, team.size(), owned);
                     team.wait();
                     if (stops) return;
                 }
@@ -158,9 +177,11 @@ public:
         if (progress) progress->done = progress->total.load();
     }
 
-    /// Descent in steps that are too long swings ever further; long before it ends in NaN its numbers are beyond all measure.
+    /// Descent with too long steps diverges; its numbers are huge long before they become NaN.
     bool has_diverged() {
-        auto is_sane = [](std::span<float> values) { return std::ranges::all_of(values, [](float v) { return std::abs(v) < 1e4f; }); };
+        auto is_sane = [](std::span<float> values) {
+            return std::ranges::all_of(values, [](float v) { return std::abs(v) < 1e4f; });
+        };
         return !is_sane(embedding.span()) || !is_sane(output.span());
     }
 
@@ -178,15 +199,17 @@ private:
         std::vector<float> value;
     };
 
-    static constexpr std::int64_t chunk = 64;         ///< examples that a thread takes at once, without locks
-    static constexpr std::int64_t examples_a_thread = 16;  ///< of a step, at least: two threads took 1.4 times as long as one with two each, half as long with 32
+    static constexpr std::int64_t chunk = 64;  ///< examples that a thread takes at once, without locks
+    static constexpr std::int64_t examples_a_thread =
+        16;  ///< of a step, at least: two threads took 1.4 times as long as one with two each, half as long with 32
     static constexpr std::int64_t polled_steps = 64;  ///< between looks for an interrupt
 
     void draw(float* row, std::uint64_t number) const {
         const std::uint64_t start = mix(seed_ ^ mix(number));
         const double width = 2.0 / static_cast<double>(settings_.dim) / 9007199254740992.0;  // 2^53
         for (std::int64_t c = 0; c < settings_.dim; ++c)
-            row[c] = static_cast<float>(static_cast<double>(mix(start + static_cast<std::uint64_t>(c)) >> 11) * width - 1.0 / static_cast<double>(settings_.dim));
+            row[c] = static_cast<float>(static_cast<double>(mix(start + static_cast<std::uint64_t>(c)) >> 11) * width -
+                                        1.0 / static_cast<double>(settings_.dim));
     }
 
     void reorder(std::vector<std::int32_t>& order, std::int64_t epoch) const {
@@ -197,7 +220,9 @@ private:
         }
     }
 
-    double weight(std::int64_t i) const { return sample_weight_.empty() ? 1.0 : sample_weight_[static_cast<std::size_t>(i)]; }
+    double weight(std::int64_t i) const {
+        return sample_weight_.empty() ? 1.0 : sample_weight_[static_cast<std::size_t>(i)];
+    }
 
     static void look_up(Team& team, Watch& watch) {
         try {
@@ -227,7 +252,10 @@ private:
             example.collect_path(0);
         } else {
             // Of several labels one is drawn at each visit, as fastText does.
-            const std::uint64_t drawn = labels.size() == 1 ? 0 : mix(mix(seed_ + static_cast<std::uint64_t>(epoch)) + static_cast<std::uint64_t>(i)) >> 32;
+            const std::uint64_t drawn =
+                labels.size() == 1
+                    ? 0
+                    : mix(mix(seed_ + static_cast<std::uint64_t>(epoch)) + static_cast<std::uint64_t>(i)) >> 32;
             example.collect_path(labels[drawn * labels.size() >> 32]);
         }
         slot.row.swap(example.row);
@@ -242,8 +270,9 @@ private:
         limit(slot.gradient, bags_.squared_norm[static_cast<std::size_t>(i)]);
     }
 
-    /// A step moves the hidden vector of its own row by the gradient times the squared norm of the bag's weights. It shall not be
-    /// moved by more than a unit: rows of one or two features would swing ever further. Texts of some words never come near.
+    /// A step moves the hidden vector of its own row by the gradient times the squared norm of the bag's weights. It
+    /// shall not be moved by more than a unit: rows of one or two features would swing ever further. Texts of some
+    /// words never come near.
     void limit(AlignedFloats& gradient, float squared_norm) const {
         const std::uint32_t first = 0;
         float squared;
@@ -256,11 +285,13 @@ private:
     /// Second phase: the updates of one example to the rows of one thread.
     void add(Slot& slot, int worker, int n_workers, Owned& owned) {
         const auto [rows, weights, size] = bag(slot.example);
-        add_rows(output.data(), slot.row.data(), slot.step.data(), static_cast<int>(slot.row.size()), slot.hidden.data(), worker, n_workers, owned);
+        add_rows(output.data(), slot.row.data(), slot.step.data(), static_cast<int>(slot.row.size()),
+                 slot.hidden.data(), worker, n_workers, owned);
         add_rows(embedding.data(), rows, weights, size, slot.gradient.data(), worker, n_workers, owned);
     }
 
-    void add_rows(float* table, const std::uint32_t* row, const float* value, int n, const float* x, int worker, int n_workers, Owned& owned) const {
+    void add_rows(float* table, const std::uint32_t* row, const float* value, int n, const float* x, int worker,
+                  int n_workers, Owned& owned) const {
         const EmbeddingKernels& k = kernels().embedding;
         if (n_workers == 1) return k.add(table, stride_, row, value, n, x);
         owned.row.clear();
@@ -273,7 +304,8 @@ private:
         k.add(table, stride_, owned.row.data(), owned.value.data(), static_cast<int>(owned.row.size()), x);
     }
 
-    void run_chunk(Team& team, const std::vector<std::int32_t>& order, std::int64_t at, std::int64_t epoch, ExampleDecisions& example, Slot& slot) {
+    void run_chunk(Team& team, const std::vector<std::int32_t>& order, std::int64_t at, std::int64_t epoch,
+                   ExampleDecisions& example, Slot& slot) {
         const double done = static_cast<double>(epoch * n_rows_ + at) / static_cast<double>(settings_.epochs * n_rows_);
         const auto rate = static_cast<float>(settings_.learning_rate * (1.0 - done));
         Owned none;
@@ -285,7 +317,8 @@ private:
 
     std::tuple<const std::uint32_t*, const float*, int> bag(std::int64_t i) const {
         const std::int64_t from = bags_.begin[static_cast<std::size_t>(i)];
-        return {bags_.row.data() + from, bags_.weight.data() + from, static_cast<int>(bags_.begin[static_cast<std::size_t>(i) + 1] - from)};
+        return {bags_.row.data() + from, bags_.weight.data() + from,
+                static_cast<int>(bags_.begin[static_cast<std::size_t>(i) + 1] - from)};
     }
 
     const TrainingBags& bags_;

@@ -6,10 +6,10 @@
 #include <span>
 #include <vector>
 
-#include "trees/best_first.hpp"
 #include "softmax/embedding_bag.hpp"
-#include "trees/label_tree.hpp"
 #include "softmax/sibling_decisions.hpp"
+#include "trees/best_first.hpp"
+#include "trees/label_tree.hpp"
 
 namespace ramify {
 
@@ -20,8 +20,8 @@ struct SoftmaxScratch {
     std::vector<std::uint32_t> row;
     std::vector<float> probability;
     BestFirst best;
-    std::vector<std::uint8_t> is_known;     ///< per node: its probability has been found, for named labels
-    std::vector<float> of_node;             ///< that probability
+    std::vector<std::uint8_t> is_known;  ///< per node: its probability has been found, for named labels
+    std::vector<float> of_node;          ///< that probability
     std::vector<std::int32_t> path, seen;
     std::int64_t n_opened = 0;
 };
@@ -41,7 +41,8 @@ struct TreeSoftmax {
     }
 
     std::int32_t leaf(std::int32_t label) const {
-        return label >= 0 && static_cast<std::size_t>(label) < leaf_of.size() ? leaf_of[static_cast<std::size_t>(label)] : -1;
+        return label >= 0 && static_cast<std::size_t>(label) < leaf_of.size() ? leaf_of[static_cast<std::size_t>(label)]
+                                                                              : -1;
     }
 
     /// The mean of the embeddings of a row's features, into s.hidden.
@@ -63,7 +64,8 @@ struct TreeSoftmax {
 
     /// The probabilities of a node's children given the node, into s.probability.
     void open(std::int32_t node, SoftmaxScratch& s) const {
-        const auto n = static_cast<std::uint32_t>(tree().n_children[node]), n_rows = decisions.n_decided(node), first = decisions.first_row(node);
+        const auto n = static_cast<std::uint32_t>(tree().n_children[node]), n_rows = decisions.n_decided(node),
+                   first = decisions.first_row(node);
         s.row.resize(n_rows);
         for (std::uint32_t k = 0; k < n_rows; ++k) s.row[k] = first + k;
         if (s.probability.size() < n) s.probability.resize(n);

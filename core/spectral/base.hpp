@@ -1,8 +1,8 @@
-/// The classifier behind a candidate tree (hierarchical-spectral, section 3.5): scores of a leaf's candidates, softmax among them or a
-/// logistic link each, and stochastic gradient descent that sees nothing but candidates.
+/// The classifier behind a candidate tree (hierarchical-spectral, section 3.5): scores of a leaf's candidates, softmax
+/// among them or a logistic link each, and stochastic gradient descent that sees nothing but candidates.
 ///
-/// A slot is a candidate in a leaf; slots are numbered through the leaves. A score is the product of the label's weights with
-/// the row, plus a bias of the label, plus a bias of the slot: the leaf's own correction.
+/// A slot is a candidate in a leaf; slots are numbered through the leaves. A score is the product of the label's
+/// weights with the row, plus a bias of the label, plus a bias of the slot: the leaf's own correction.
 #pragma once
 
 #include <algorithm>
@@ -27,20 +27,22 @@ template <class F>
 struct BaseParameters {
     WeightKind kind = WeightKind::low_rank;
     std::int64_t n_features = 0, n_labels = 0, n_slots = 0;
-    std::int64_t rank = 0;         ///< low rank: multiple of 8
-    bool has_slot_weights = false; ///< low rank: output weights a slot instead of a label
-    std::span<F> input;            ///< low rank: rank weights a feature, shared by all
-    std::span<F> output;           ///< low rank: rank weights a label or slot; full: a weight a label and feature; hashed: the table
+    std::int64_t rank = 0;          ///< low rank: multiple of 8
+    bool has_slot_weights = false;  ///< low rank: output weights a slot instead of a label
+    std::span<F> input;             ///< low rank: rank weights a feature, shared by all
+    std::span<F>
+        output;  ///< low rank: rank weights a label or slot; full: a weight a label and feature; hashed: the table
     std::span<F> label_bias, slot_bias;
 
     std::int64_t n_outputs() const { return has_slot_weights ? n_slots : n_labels; }
 
     void check() const {
         if (rank < 0 || rank % 8 != 0 || (kind == WeightKind::low_rank) != (rank > 0)) fail("rank");
-        if (has_slot_weights && kind != WeightKind::low_rank) fail("only weights of low rank may be a leaf's own");
+        if (has_slot_weights && kind != WeightKind::low_rank) fail("only low-rank weights can be per leaf");
         check_size(input, kind == WeightKind::low_rank ? n_features * rank : 0, "input");
         if (kind == WeightKind::hashed) {
-            if (output.empty() || (output.size() & (output.size() - 1)) != 0) fail("the table's size is no power of two");
+            if (output.empty() || (output.size() & (output.size() - 1)) != 0)
+                fail("the table's size must be a power of two");
         } else {
             check_size(output, kind == WeightKind::low_rank ? n_outputs() * rank : n_labels * n_features, "output");
         }
@@ -52,12 +54,13 @@ struct BaseParameters {
         if (static_cast<std::int64_t>(values.size()) != size) fail(name);
     }
 
-    [[noreturn]] static void fail(const std::string& what) { throw std::invalid_argument("the base classifier's arrays do not fit: " + what); }
+    [[noreturn]] static void fail(const std::string& what) {
+        throw std::invalid_argument("the classifier's arrays are inconsistent: " + what);
+    }
 
     static std::uint64_t label_seed(std::int32_t label) { return mix(static_cast<std::uint64_t>(label)); }
     std::size_t hashed(std::uint64_t seed, std::uint32_t feature) const {
-        std::uint64_t z = (feature + seed) * 0xbf58476d1ce4e5b9ull;
-        return static_cast<std::size_t>(z ^ (z >> 32)) & (output.size() - 1);
+        return static_cast<std::size_t>(slot_round(feature + seed)) & (output.size() - 1);
     }
 
     /// The row in the shared space of low rank; without one, nothing.
@@ -66,10 +69,12 @@ struct BaseParameters {
         if (kind == WeightKind::low_rank) ramify::project(x, input.data(), rank, hidden.data());
     }
 
-    float score(std::span<const Entry> x, const std::vector<float>& hidden, std::int32_t label, std::int64_t slot) const {
+    float score(std::span<const Entry> x, const std::vector<float>& hidden, std::int32_t label,
+                std::int64_t slot) const {
         const float bias = label_bias[label] + (slot < 0 ? 0.0f : slot_bias[slot]);
         switch (kind) {
-            case WeightKind::low_rank: return bias + dot(output.data() + (has_slot_weights ? slot : label) * rank, hidden.data(), rank);
+            case WeightKind::low_rank:
+                return bias + dot(output.data() + (has_slot_weights ? slot : label) * rank, hidden.data(), rank);
             case WeightKind::full: {
                 const float* w = output.data() + static_cast<std::size_t>(label) * n_features;
                 float sum = 0;
@@ -90,7 +95,8 @@ struct BaseParameters {
     float weight(std::uint32_t feature, std::int32_t label, std::int64_t slot) const {
         switch (kind) {
             case WeightKind::low_rank:
-                return dot(output.data() + (has_slot_weights ? slot : label) * rank, input.data() + static_cast<std::size_t>(feature) * rank, rank);
+                return dot(output.data() + (has_slot_weights ? slot : label) * rank,
+                           input.data() + static_cast<std::size_t>(feature) * rank, rank);
             case WeightKind::full: return output[static_cast<std::size_t>(label) * n_features + feature];
             case WeightKind::hashed: return output[hashed(label_seed(label), feature)];
         }
@@ -139,17 +145,21 @@ public:
         parameters.check();
         const bool is_low_rank = parameters.kind == WeightKind::low_rank;
         parameters.check_size(input_sum, is_low_rank ? parameters.n_features : 0, "input_sum");
-        parameters.check_size(output_sum, is_low_rank ? parameters.n_outputs() : static_cast<std::int64_t>(parameters.output.size()), "output_sum");
+        parameters.check_size(
+            output_sum, is_low_rank ? parameters.n_outputs() : static_cast<std::int64_t>(parameters.output.size()),
+            "output_sum");
         parameters.check_size(label_bias_sum, parameters.n_labels, "label_bias_sum");
         parameters.check_size(slot_bias_sum, parameters.n_slots, "slot_bias_sum");
     }
 
-    /// One example in the leaf with these slots: `labels` of the slots and `positive` labels of the row, both rising. Without slots (-1)
-    /// they are no leaf's but a group of all labels, parted into groups as many as `log_groups` is the logarithm of: each that is not positive stands
-    /// for as many, so that its odds are raised.
-    void step(std::span<const Entry> x, std::int64_t first_slot, std::span<const std::int32_t> labels, std::span<const std::int32_t> positive, float weight,
-              float rate, float log_groups = 0.0f) {
-        const auto slot = [&](std::size_t k) { return first_slot < 0 ? std::int64_t{-1} : first_slot + static_cast<std::int64_t>(k); };
+    /// One example in the leaf with these slots: `labels` of the slots and `positive` labels of the row, both rising.
+    /// Without slots (-1) they are no leaf's but a group of all labels, parted into groups as many as `log_groups` is
+    /// the logarithm of: each that is not positive stands for as many, so that its odds are raised.
+    void step(std::span<const Entry> x, std::int64_t first_slot, std::span<const std::int32_t> labels,
+              std::span<const std::int32_t> positive, float weight, float rate, float log_groups = 0.0f) {
+        const auto slot = [&](std::size_t k) {
+            return first_slot < 0 ? std::int64_t{-1} : first_slot + static_cast<std::int64_t>(k);
+        };
         is_positive_.assign(labels.size(), 0);
         bool has_positive = false;
         for (std::size_t k = 0, at = 0; k < labels.size() && at < positive.size();) {
@@ -169,20 +179,23 @@ public:
         for (std::size_t k = 0; k < labels.size(); ++k) gradient_[k] = (gradient_[k] - is_positive_[k]) * weight;
         if (p.kind == WeightKind::low_rank) {
             back_.assign(static_cast<std::size_t>(p.rank), 0.0f);
-            squared_hidden_ = BaseParameters<float>::dot(hidden_.data(), hidden_.data(), p.rank) / static_cast<float>(p.rank);
+            squared_hidden_ =
+                BaseParameters<float>::dot(hidden_.data(), hidden_.data(), p.rank) / static_cast<float>(p.rank);
         }
         for (std::size_t k = 0; k < labels.size(); ++k) descend(x, slot(k), labels[k], gradient_[k], rate);
         if (p.kind != WeightKind::low_rank) return;
-        const float squared_back = BaseParameters<float>::dot(back_.data(), back_.data(), p.rank) / static_cast<float>(p.rank);
+        const float squared_back =
+            BaseParameters<float>::dot(back_.data(), back_.data(), p.rank) / static_cast<float>(p.rank);
         for (const Entry& e : x) {
             float& sum = input_sum[e.feature];
             sum += e.value * e.value * squared_back;
-            p.add_scaled(p.input.data() + static_cast<std::size_t>(e.feature) * p.rank, back_.data(), -along(rate, sum) * e.value, p.rank);
+            p.add_scaled(p.input.data() + static_cast<std::size_t>(e.feature) * p.rank, back_.data(),
+                         -along(rate, sum) * e.value, p.rank);
         }
     }
 
 private:
-    /// Gradients this small move nothing that anybody would see, and there are very many of them.
+    /// Gradients this small have no visible effect, and there are very many of them.
     static constexpr float least_gradient = 1e-5f;
 
     float along(float rate, float sum) const { return rate / (std::sqrt(sum) + settings.eps); }
@@ -202,7 +215,9 @@ private:
         } else {
             const std::uint64_t seed = p.label_seed(label);
             for (const Entry& e : x) {
-                const std::size_t at = p.kind == WeightKind::hashed ? p.hashed(seed, e.feature) : static_cast<std::size_t>(label) * p.n_features + e.feature;
+                const std::size_t at = p.kind == WeightKind::hashed
+                                           ? p.hashed(seed, e.feature)
+                                           : static_cast<std::size_t>(label) * p.n_features + e.feature;
                 move(p.output[at], output_sum[at], gradient * e.value, rate);
             }
         }

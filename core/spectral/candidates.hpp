@@ -1,5 +1,5 @@
-/// The candidates of a row: those of the leaf that it comes to, or, so that one wrong turn does not lose its labels, the likeliest of those of several
-/// leaves. Beyond the hierarchical-spectral paper, which goes one way at prediction.
+/// The candidates of a row: those of the leaf that it comes to, or, so that one wrong turn does not lose its labels,
+/// the likeliest of those of several leaves. Beyond the hierarchical-spectral paper, which goes one way at prediction.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "forest/instance_forest.hpp"
 #include "base/label_query.hpp"
+#include "forest/instance_forest.hpp"
 #include "spectral/grow.hpp"
 
 namespace ramify {
@@ -25,8 +25,9 @@ struct LeafShare {
 struct RowCandidates {
     std::span<const std::int32_t> label;
     std::span<const float> share;
-    std::int64_t first_slot = -1;     ///< of one leaf: its slots are side by side; -1: of several
-    std::span<const float> own_bias;  ///< of several: the mean of the biases of a label's slots, by how likely their leaves are
+    std::int64_t first_slot = -1;  ///< of one leaf: its slots are side by side; -1: of several
+    std::span<const float>
+        own_bias;  ///< of several: the mean of the biases of a label's slots, by how likely their leaves are
 
     std::int64_t slot(std::size_t k) const { return first_slot < 0 ? -1 : first_slot + static_cast<std::int64_t>(k); }
     float mean_bias(std::size_t k) const { return first_slot < 0 ? own_bias[k] : 0.0f; }
@@ -34,11 +35,12 @@ struct RowCandidates {
 
 class CandidateSearch {
 public:
-    /// The `ways` likeliest leaves, the likeliest first.
-    void find_leaves(const InstanceForest& forest, std::span<const float> sigma, const ForestRow& row, std::int64_t ways, std::int64_t& n_products) {
+    /// The `n_leaves` likeliest leaves, the likeliest first.
+    void find_leaves(const InstanceForest& forest, std::span<const float> sigma, const ForestRow& row,
+                     std::int64_t n_leaves, std::int64_t& n_products) {
         leaves_.clear();
         open_.assign(1, {1.0, 0});
-        while (!open_.empty() && static_cast<std::int64_t>(leaves_.size()) < ways) {
+        while (!open_.empty() && static_cast<std::int64_t>(leaves_.size()) < n_leaves) {
             std::ranges::pop_heap(open_, is_after);
             const auto [path, v] = open_.back();
             open_.pop_back();
@@ -54,8 +56,10 @@ public:
         }
     }
 
-    /// The candidates of these leaves, likely ones first in line for the `n_most` places; `is_head` labels have places of their own.
-    RowCandidates merge(const InstanceForest& forest, std::span<const float> slot_bias, std::int64_t n_most, std::span<const std::uint8_t> is_head) {
+    /// The candidates of these leaves, likely ones first in line for the `n_most` places; `is_head` labels have places
+    /// of their own.
+    RowCandidates merge(const InstanceForest& forest, std::span<const float> slot_bias, std::int64_t n_most,
+                        std::span<const std::uint8_t> is_head) {
         const auto n_labels = static_cast<std::size_t>(forest.n_labels);
         // Never shorter: models of different sizes take turns, and what is added again would be zeroed again.
         if (sums_.size() < n_labels) sums_.resize(n_labels);
@@ -111,7 +115,7 @@ private:
             for (std::int64_t k = forest.label_begin[l.leaf]; k < forest.label_begin[l.leaf + 1]; ++k) {
                 Sums& s = sums_[forest.label[k]];
                 touched_[n] = forest.label[k];
-                n += s.path == 0;  // by chance so or so: no branch
+                n += s.path == 0;  // unpredictable: no branch
                 s.path += path;
                 s.share += path * forest.probability[k];
                 s.bias += path * slot_bias[k];

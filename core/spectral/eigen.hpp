@@ -15,7 +15,7 @@
 namespace ramify {
 
 struct EigenSettings {
-    bool is_block = true;     ///< several directions at once
+    bool is_block = true;  ///< several directions at once
     int max_iterations = 20;
     double tolerance = 1e-3;  ///< stop when the eigenvalue grows by less than this share of it; 0: never
     int cg_iterations = 8;
@@ -82,7 +82,9 @@ public:
         W_.resize(d * B);
         for (std::size_t f = 0; f < d; ++f)
             for (int j = 0; j < B; ++j)
-                W_[f * B + j] = static_cast<float>(static_cast<double>(mix(seed + mix(problem_.feature[f] * std::uint64_t{B} + j)) >> 11) * 0x1p-52 - 1.0);
+                W_[f * B + j] = static_cast<float>(
+                    static_cast<double>(mix(seed + mix(problem_.feature[f] * std::uint64_t{B} + j)) >> 11) * 0x1p-52 -
+                    1.0);
         project(W_);
         if (!orthonormalise(W_)) return {};
         double last = 0, vectors[B][B], values[B];
@@ -126,7 +128,8 @@ private:
         for (std::size_t f = 0; f < problem_.dimension(); ++f)
             for (int j = 0; j < B; ++j) along[j] += problem_.balance[f] * W[f * B + j];
         for (std::size_t f = 0; f < problem_.dimension(); ++f)
-            for (int j = 0; j < B; ++j) W[f * B + j] = static_cast<float>(W[f * B + j] - along[j] * problem_.balance[f]);
+            for (int j = 0; j < B; ++j)
+                W[f * B + j] = static_cast<float>(W[f * B + j] - along[j] * problem_.balance[f]);
     }
 
     /// G = A^T C, made symmetric. Some rows are added up in floats, side by side, before they go into the sum.
@@ -146,7 +149,8 @@ private:
             for (int j = 0; j < i; ++j) G_[i][j] = G_[j][i] = (G_[i][j] + G_[j][i]) / 2;
     }
 
-    /// Columns of unit length, orthogonal to each other and the balance direction; what depends on the others becomes zero. False: all did.
+    /// Columns of unit length, orthogonal to each other and the balance direction; what depends on the others becomes
+    /// zero. False: all did.
     bool orthonormalise(std::vector<float>& W) {
         double vectors[B][B], values[B];
         // Twice: what was nearly dependent is orthogonal to rounding only after the second time.
@@ -157,7 +161,8 @@ private:
             float change[B][B];
             for (int j = 0; j < B; ++j)
                 for (int i = 0; i < B; ++i)
-                    change[i][j] = values[j] > 1e-11 * values[0] ? static_cast<float>(vectors[i][j] / std::sqrt(values[j])) : 0.0f;
+                    change[i][j] =
+                        values[j] > 1e-11 * values[0] ? static_cast<float>(vectors[i][j] / std::sqrt(values[j])) : 0.0f;
             for (std::size_t f = 0; f < problem_.dimension(); ++f) {
                 float row[B] = {};
                 for (int i = 0; i < B; ++i)
@@ -179,15 +184,16 @@ private:
 /// Directions that are iterated together.
 inline constexpr int eigen_block = 8;
 
-inline TopDirection top_direction(const SplitProblem& problem, const EigenSettings& settings, std::uint64_t seed, int n_threads) {
+inline TopDirection top_direction(const SplitProblem& problem, const EigenSettings& settings, std::uint64_t seed,
+                                  int n_threads) {
     if (problem.dimension() == 0) return {};
     if (settings.is_block) return SubspaceIteration<eigen_block>(problem, settings, n_threads).run(seed);
     return SubspaceIteration<1>(problem, settings, n_threads).run(seed);
 }
 
-/// The weighted median: above the value at which half the importance is reached, half-way to the next one, so that no row lies on the
-/// boundary, where rounding would decide. If half is reached at the largest value only, it is below that: both sides have rows
-/// unless all values are the same.
+/// The weighted median: above the value at which half the importance is reached, half-way to the next one, so that no
+/// row lies on the boundary, where rounding would decide. If half is reached at the largest value only, it is below
+/// that: both sides have rows unless all values are the same.
 inline double weighted_median(std::span<const double> z, std::span<const double> importance) {
     std::vector<std::int32_t> order(z.size());
     for (std::size_t k = 0; k < order.size(); ++k) order[k] = static_cast<std::int32_t>(k);

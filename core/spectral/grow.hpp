@@ -1,5 +1,6 @@
-/// Growing a candidate tree level by level (hierarchical-spectral, sections 3.3 and 3.4): rows go to both children of a node in
-/// fractions, by the probability that a row like them would, and a leaf remembers the expected counts of its labels.
+/// Growing a candidate tree level by level (hierarchical-spectral, sections 3.3 and 3.4): rows go to both children of a
+/// node in fractions, by the probability that a row like them would, and a leaf remembers the expected counts of its
+/// labels.
 #pragma once
 
 #include <algorithm>
@@ -24,10 +25,11 @@ struct CandidateTreeSettings {
     std::int64_t n_candidates = 25;  ///< labels of a leaf
     double recall = 0.999;           ///< a node whose candidates reach this is a leaf
     double noise = 1.0;              ///< multiplies the deviation of the routing; 0 sends every row one way
-    bool is_within = false;          ///< the deviation is that of rows around what their labels predict, not the eigenvalue over the mass
-    double min_path = 0.05;          ///< a row goes no way that is less probable than this
-    double prune = 0.0;              ///< weights below this share of a node's largest are dropped
-    bool keeps_inner = false;        ///< counts of inner nodes, too
+    bool is_within =
+        false;  ///< the deviation is that of rows around what their labels predict, not the eigenvalue over the mass
+    double min_path = 0.05;    ///< a row goes no way that is less probable than this
+    double prune = 0.0;        ///< weights below this share of a node's largest are dropped
+    bool keeps_inner = false;  ///< counts of inner nodes, too
     EigenSettings eigen;
 };
 
@@ -42,14 +44,15 @@ struct LabelCount {
 /// The tree in the form of instance_forest.hpp without its leaves' labels, and what those are made of.
 struct CandidateTreeStorage {
     std::vector<std::int32_t> child, depth;
-    std::vector<float> mass, label_mass, covered, sigma;  ///< importance of rows, of their labels, of those among the candidates
+    std::vector<float> mass, label_mass, covered,
+        sigma;  ///< importance of rows, of their labels, of those among the candidates
     std::vector<std::int64_t> weight_begin{0};
     std::vector<std::int32_t> weight_feature;
     std::vector<float> weight;
-    std::vector<std::int64_t> count_begin{0};  ///< per node: its labels by falling expected count, candidates first
+    std::vector<std::int64_t> count_begin{0};  ///< per node: its labels by decreasing expected count, candidates first
     std::vector<std::int32_t> count_label;
     std::vector<float> count;
-    std::vector<float> head_count;             ///< per node, n_head each
+    std::vector<float> head_count;  ///< per node, n_head each
 };
 
 template <class Work>
@@ -84,7 +87,7 @@ struct RowShares {
 inline RowShares shared_row(double path, double score, double sigma, double min_path) {
     double right = path * right_share(score, sigma);
     double left = path - right;
-    // What goes no further on one side goes on on the other: every row stays whole.
+    // What is cut off on one side is added to the other: the shares of a row sum to one.
     if (right < min_path || left < min_path) {
         const bool goes_right = right == left ? score > 0 : right > left;
         return {goes_right ? 0.0 : path, goes_right ? path : 0.0};
@@ -94,11 +97,20 @@ inline RowShares shared_row(double path, double score, double sigma, double min_
 
 class CandidateTreeGrower {
 public:
-    CandidateTreeGrower(const PreparedRows& X, std::span<const std::int64_t> y_begin, std::span<const std::int32_t> y_label, std::int64_t n_labels,
-                        std::span<const float> row_weight, std::span<const std::int32_t> head, std::int64_t n_features, const CandidateTreeSettings& settings,
-                        std::uint64_t seed, int n_threads)
-        : X_(X), y_begin_(y_begin), y_label_(y_label), n_labels_(n_labels), row_weight_(row_weight), head_(head), n_features_(n_features), settings_(settings),
-          seed_(seed), n_threads_(n_threads) {
+    CandidateTreeGrower(const PreparedRows& X, std::span<const std::int64_t> y_begin,
+                        std::span<const std::int32_t> y_label, std::int64_t n_labels, std::span<const float> row_weight,
+                        std::span<const std::int32_t> head, std::int64_t n_features,
+                        const CandidateTreeSettings& settings, std::uint64_t seed, int n_threads)
+        : X_(X),
+          y_begin_(y_begin),
+          y_label_(y_label),
+          n_labels_(n_labels),
+          row_weight_(row_weight),
+          head_(head),
+          n_features_(n_features),
+          settings_(settings),
+          seed_(seed),
+          n_threads_(n_threads) {
         if (!head.empty()) {
             is_head_.assign(static_cast<std::size_t>(n_labels), 0);
             for (std::int32_t l : head) is_head_[l] = 1;
@@ -152,7 +164,7 @@ private:
     struct Scratch {
         LocalNumbers features, labels;
         std::vector<float> sums;
-        std::vector<double> count;  ///< by label, zero between two nodes
+        std::vector<double> count;      ///< by label, zero between two nodes
         std::vector<double> direction;  ///< by feature, zero between two nodes
     };
 
@@ -165,7 +177,8 @@ private:
         }
         count_labels(node, importance, s, result);
         const double wanted = settings_.recall * result.label_mass;
-        if (depth < settings_.max_depth && result.label_mass > 0 && result.covered < wanted) route(node, importance, number, n_threads, s, result);
+        if (depth < settings_.max_depth && result.label_mass > 0 && result.covered < wanted)
+            route(node, importance, number, n_threads, s, result);
         if (result.is_split && !settings_.keeps_inner) {
             std::vector<LabelCount>().swap(result.counts);
             std::vector<float>().swap(result.head_count);
@@ -191,23 +204,29 @@ private:
             }
             s.count[l] = 0;
         }
-        const auto is_before = [](const LabelCount& a, const LabelCount& b) { return a.count != b.count ? a.count > b.count : a.label < b.label; };
+        const auto is_before = [](const LabelCount& a, const LabelCount& b) {
+            return a.count != b.count ? a.count > b.count : a.label < b.label;
+        };
         const auto kept = static_cast<std::size_t>(settings_.n_candidates * (1 + waiting_share));
         if (result.counts.size() > kept) {
-            std::ranges::nth_element(result.counts, result.counts.begin() + static_cast<std::ptrdiff_t>(kept), is_before);
+            std::ranges::nth_element(result.counts, result.counts.begin() + static_cast<std::ptrdiff_t>(kept),
+                                     is_before);
             result.counts.resize(kept);
         }
         std::ranges::sort(result.counts, is_before);
         const std::size_t n = std::min(result.counts.size(), static_cast<std::size_t>(settings_.n_candidates));
         for (std::size_t k = 0; k < n; ++k) result.covered += result.counts[k].count;
-        if (n == result.counts.size()) result.covered = result.label_mass;  // all of them: no rounding may say otherwise
+        if (n == result.counts.size())
+            result.covered = result.label_mass;  // all of them: no rounding may say otherwise
     }
 
-    /// Finds the direction and sends the rows on; leaves `result` a leaf if no direction parts them.
-    void route(const Node& node, const std::vector<double>& importance, std::size_t number, int n_threads, Scratch& s, Split& result) const {
+    /// Finds the direction and sends the rows on; leaves `result` a leaf if no direction separates them.
+    void route(const Node& node, const std::vector<double>& importance, std::size_t number, int n_threads, Scratch& s,
+               Split& result) const {
         s.features.resize(static_cast<std::size_t>(n_features_));
         s.labels.resize(static_cast<std::size_t>(n_labels_));
-        const SplitRows view{X_, y_begin_, y_label_, is_head_, static_cast<std::uint32_t>(n_features_), node.rows, importance};
+        const SplitRows view{X_,        y_begin_,  y_label_, is_head_, static_cast<std::uint32_t>(n_features_),
+                             node.rows, importance};
         TopDirection top;
         std::vector<std::uint32_t> feature;
         {
@@ -227,7 +246,7 @@ private:
                 for (const Entry& e : view.features(k)) z[k] += s.direction[e.feature] * e.value;
         });
         for (std::uint32_t f : feature) s.direction[f] = 0;
-        if (!std::ranges::all_of(z, [](double v) { return std::isfinite(v); })) return;  // values too large to be told apart
+        if (!std::ranges::all_of(z, [](double v) { return std::isfinite(v); })) return;  // values too large to compare
         const auto bias = static_cast<float>(-weighted_median(z, importance));
         const double sigma = static_cast<float>(settings_.noise * deviation(z, importance, top.value, result.mass));
         send(node, z, bias, sigma, result);
@@ -246,9 +265,11 @@ private:
         result.weight.push_back(bias);
     }
 
-    /// How far a row like the one at hand may lie from it along the direction. The paper takes the eigenvalue over the mass, which is the variance
-    /// of what the labels predict; the other choice is the root of the variance that they do not. The mean of z is zero by balance.
-    double deviation(std::span<const double> z, std::span<const double> importance, double eigenvalue, double mass) const {
+    /// The standard deviation of similar rows along the direction. The paper takes the eigenvalue over the mass, which
+    /// is the variance of what the labels predict; the other choice is the root of the variance that they do not. The
+    /// mean of z is zero by balance.
+    double deviation(std::span<const double> z, std::span<const double> importance, double eigenvalue,
+                     double mass) const {
         if (!settings_.is_within) return eigenvalue / mass;
         double squared = 0;
         for (std::size_t k = 0; k < z.size(); ++k) squared += importance[k] * z[k] * z[k];

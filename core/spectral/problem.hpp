@@ -34,7 +34,8 @@ struct SplitCells {
         result.cells.resize(cells.size());
         std::vector<std::int64_t> next(result.begin.begin(), result.begin.end() - 1);
         for (std::size_t i = 0; i < size(); ++i)
-            for (std::int64_t k = begin[i]; k < begin[i + 1]; ++k) result.cells[next[cells[k].at]++] = {static_cast<std::uint32_t>(i), cells[k].value};
+            for (std::int64_t k = begin[i]; k < begin[i + 1]; ++k)
+                result.cells[next[cells[k].at]++] = {static_cast<std::uint32_t>(i), cells[k].value};
         return result;
     }
 };
@@ -58,7 +59,8 @@ void multiply(const SplitCells& A, const std::vector<float>& in, std::vector<flo
     });
 }
 
-/// Where the numbers of features and labels in a node are looked up; as long as there are such, and -1 between two nodes.
+/// Where the numbers of features and labels in a node are looked up; as long as there are such, and -1 between two
+/// nodes.
 struct LocalNumbers {
     std::vector<std::int32_t> of;
     std::vector<std::uint32_t> known;  ///< in order of their numbers
@@ -89,7 +91,7 @@ struct SplitRows {
     std::span<const std::uint8_t> is_head;  ///< labels that the tree is not asked about; empty: none
     std::uint32_t n_features;               ///< the bias feature comes after them and is left out
     std::span<const std::int32_t> rows;
-    std::span<const double> importance;     ///< one a row of `rows`
+    std::span<const double> importance;  ///< one a row of `rows`
 
     std::span<const Entry> features(std::size_t k) const {
         std::span<const Entry> x(X.row(rows[k]), static_cast<std::size_t>(X.length(rows[k])));
@@ -103,20 +105,22 @@ struct SplitRows {
     }
 };
 
-/// The matrix X^T P Y (Y^T P Y)^-1 Y^T P X with P the importances, as products. If no row has two labels, Y^T P Y is diagonal: the
-/// matrix is then that of the classes' sums over the roots of their importances, and the hat matrix is applied once and for
-/// all while these are added up, in constant time an entry. Otherwise it is applied by conjugate gradients (equation 3).
+/// The matrix X^T P Y (Y^T P Y)^-1 Y^T P X with P the importances, as products. If no row has two labels, Y^T P Y is
+/// diagonal: the matrix is then that of the classes' sums over the roots of their importances, and the hat matrix is
+/// applied once and for all while these are added up, in constant time an entry. Otherwise it is applied by conjugate
+/// gradients (equation 3).
 struct SplitProblem {
     std::vector<std::uint32_t> feature;  ///< of the data, rising; everything below is in their order
-    SplitCells X, XT;                      ///< rows scaled by the root of their importance, or one row a class
-    SplitCells Y, YT;                      ///< the same for labels; empty if no row has two
+    SplitCells X, XT;                    ///< rows scaled by the root of their importance, or one row a class
+    SplitCells Y, YT;                    ///< the same for labels; empty if no row has two
     std::vector<float> diagonal;         ///< of Y^T P Y
-    std::vector<double> balance;         ///< sum of the rows times their importance, at unit length; zero if that is zero
+    std::vector<double> balance;  ///< sum of the rows times their importance, at unit length; zero if that is zero
 
     std::size_t dimension() const { return feature.size(); }
     bool has_classes() const { return diagonal.empty(); }
 
-    SplitProblem(const SplitRows& node, LocalNumbers& features, LocalNumbers& labels, std::vector<float>& sums, int n_threads) {
+    SplitProblem(const SplitRows& node, LocalNumbers& features, LocalNumbers& labels, std::vector<float>& sums,
+                 int n_threads) {
         const std::size_t n = node.rows.size();
         bool has_classes = true;
         for (std::size_t k = 0; k < n; ++k) {
@@ -150,10 +154,12 @@ struct SplitProblem {
     }
 
 private:
-    void add_up_classes(const SplitRows& node, const LocalNumbers& features, const LocalNumbers& labels, std::vector<float>& sums, int n_threads) {
+    void add_up_classes(const SplitRows& node, const LocalNumbers& features, const LocalNumbers& labels,
+                        std::vector<float>& sums, int n_threads) {
         const std::size_t n_classes = labels.known.size();
         std::vector<std::int64_t> begin(n_classes + 1, 0);
-        for (std::size_t k = 0; k < node.rows.size(); ++k) node.for_labels(k, [&](std::uint32_t l) { ++begin[labels.of[l] + 1]; });
+        for (std::size_t k = 0; k < node.rows.size(); ++k)
+            node.for_labels(k, [&](std::uint32_t l) { ++begin[labels.of[l] + 1]; });
         for (std::size_t c = 0; c < n_classes; ++c) begin[c + 1] += begin[c];
         std::vector<std::int32_t> row(static_cast<std::size_t>(begin.back()));
         std::vector<std::int64_t> next(begin.begin(), begin.end() - 1);
@@ -215,7 +221,8 @@ private:
             Y.begin.push_back(static_cast<std::int64_t>(Y.cells.size()));
             // A row without labels has no part in the labels' space.
             if (Y.begin[k + 1] > Y.begin[k])
-                for (const Entry& e : node.features(k)) X.cells.push_back({static_cast<std::uint32_t>(features.of[e.feature]), root * e.value});
+                for (const Entry& e : node.features(k))
+                    X.cells.push_back({static_cast<std::uint32_t>(features.of[e.feature]), root * e.value});
             X.begin.push_back(static_cast<std::int64_t>(X.cells.size()));
         }
         for (std::size_t l = 0; l < mass.size(); ++l) diagonal[l] = static_cast<float>(mass[l]);
@@ -226,7 +233,8 @@ private:
 template <int B>
 class SplitMatrix {
 public:
-    SplitMatrix(const SplitProblem& problem, int cg_iterations, int n_threads) : problem_(problem), cg_iterations_(cg_iterations), n_threads_(n_threads) {}
+    SplitMatrix(const SplitProblem& problem, int cg_iterations, int n_threads)
+        : problem_(problem), cg_iterations_(cg_iterations), n_threads_(n_threads) {}
 
     void apply(const std::vector<float>& in, std::vector<float>& out) {
         multiply<B>(problem_.X, in, rows_, n_threads_);
@@ -237,7 +245,8 @@ public:
         multiply<B>(problem_.XT, rows_, out, n_threads_);
     }
 
-    /// argmin over v of |Y v - z|^2, rows scaled by their importance: a few steps of conjugate gradients, preconditioned by the diagonal.
+    /// argmin over v of |Y v - z|^2, rows scaled by their importance: a few steps of conjugate gradients,
+    /// preconditioned by the diagonal.
     void solve(const std::vector<float>& z, std::vector<float>& v) {
         multiply<B>(problem_.YT, z, residual_, n_threads_);
         const std::size_t n = problem_.diagonal.size();
@@ -251,7 +260,8 @@ public:
             multiply<B>(problem_.Y, direction_, product_rows_, n_threads_);
             multiply<B>(problem_.YT, product_rows_, product_, n_threads_);
             for (double& c : curvature) c = 0;
-            for (std::size_t i = 0; i < n * B; ++i) curvature[i % B] += static_cast<double>(direction_[i]) * product_[i];
+            for (std::size_t i = 0; i < n * B; ++i)
+                curvature[i % B] += static_cast<double>(direction_[i]) * product_[i];
             float along[B], keep[B];
             bool moves = false;
             for (int j = 0; j < B; ++j) {
@@ -270,7 +280,8 @@ public:
             precondition(now);
             for (int j = 0; j < B; ++j) keep[j] = before[j] > 0 ? static_cast<float>(now[j] / before[j]) : 0.0f;
             for (std::size_t i = 0; i < n; ++i)
-                for (int j = 0; j < B; ++j) direction_[i * B + j] = scaled_[i * B + j] + keep[j] * direction_[i * B + j];
+                for (int j = 0; j < B; ++j)
+                    direction_[i * B + j] = scaled_[i * B + j] + keep[j] * direction_[i * B + j];
         }
     }
 

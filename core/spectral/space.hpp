@@ -1,6 +1,7 @@
-/// The space in which a candidate tree may split rows: before the tree is grown, the classifier of low rank is trained against labels drawn by
-/// chance, and what it has made of the features is where rows of like labels lie close together. The hierarchical-spectral paper's
-/// discussion proposes such a representation where hyperplanes of the features themselves do not find the labels.
+/// The space in which a candidate tree may split rows: before the tree is grown, the low-rank classifier is trained
+/// against random labels, and what it has made of the features is where rows of like labels lie close together. The
+/// hierarchical-spectral paper's discussion proposes such a representation where hyperplanes of the features themselves
+/// do not find the labels.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +19,9 @@
 
 namespace ramify {
 
-/// Labels parted at random into groups of about `size`, each rising.
-inline std::vector<std::vector<std::int32_t>> random_groups(std::int64_t n_labels, std::int64_t size, std::uint64_t seed) {
+/// A random partition of the labels into groups of about `size`, each sorted.
+inline std::vector<std::vector<std::int32_t>> random_groups(std::int64_t n_labels, std::int64_t size,
+                                                            std::uint64_t seed) {
     std::vector<std::int32_t> label(static_cast<std::size_t>(n_labels));
     std::iota(label.begin(), label.end(), 0);
     shuffle(label, seed);
@@ -32,9 +34,9 @@ inline std::vector<std::vector<std::int32_t>> random_groups(std::int64_t n_label
     return groups;
 }
 
-/// In every pass the labels are parted at random; a row competes with one group, by chance, and its own labels.
-inline void train_against_groups(const LabelledRows& rows, BaseDescent& descent, std::int64_t group_size, const PassSettings& passes, std::uint64_t seed,
-                                 Progress* progress) {
+/// In every epoch the labels are partitioned at random; a row competes with one random group and its own labels.
+inline void train_against_groups(const LabelledRows& rows, BaseDescent& descent, std::int64_t group_size,
+                                 const PassSettings& passes, std::uint64_t seed, Progress* progress) {
     std::vector<std::vector<std::int32_t>> groups;
     std::vector<std::int32_t> labels;
     std::uint64_t seed_now = 0;

@@ -1,4 +1,5 @@
-/// Where a candidate tree splits rows: among the features as they are, or in a space of low rank that they were projected to.
+/// Where a candidate tree splits rows: among the features as they are, or in a space of low rank that they were
+/// projected to.
 #pragma once
 
 #include <cstddef>
@@ -53,7 +54,8 @@ struct TreeSpace {
         std::vector<std::int64_t> begin(static_cast<std::size_t>(X.n_rows()) + 1);
         for (std::size_t i = 0; i < begin.size(); ++i) begin[i] = static_cast<std::int64_t>(i) * rank;
         std::vector<std::int32_t> dimension(values.size());
-        for (std::size_t k = 0; k < dimension.size(); ++k) dimension[k] = static_cast<std::int32_t>(k % static_cast<std::size_t>(rank));
+        for (std::size_t k = 0; k < dimension.size(); ++k)
+            dimension[k] = static_cast<std::int32_t>(k % static_cast<std::size_t>(rank));
         return PreparedRows({begin, dimension, values, rank}, seen(), n_threads);
     }
 };

@@ -8,9 +8,9 @@
 #include <version>
 
 #if !defined(__cpp_lib_to_chars)
+#include <locale.h>
 #include <cmath>
 #include <cstdlib>
-#include <locale.h>
 #include <string>
 #endif
 
@@ -45,9 +45,12 @@ inline Decimal round_slowly(const char* begin, const char* end, std::int64_t exp
     std::int64_t magnitude = exponent;
     bool counts = false, after_point = false;
     for (const char* p = begin; p != end && (is_digit(*p) || *p == '.'); ++p) {
-        if (*p == '.') after_point = true;
-        else if (counts |= *p != '0'; counts && !after_point) ++magnitude;
-        else if (!counts && after_point) --magnitude;
+        if (*p == '.')
+            after_point = true;
+        else if (counts |= * p != '0'; counts && !after_point)
+            ++magnitude;
+        else if (!counts && after_point)
+            --magnitude;
     }
     result.value = 0.0f;
     result.too_large = counts && magnitude > 0;
@@ -84,7 +87,8 @@ inline Decimal parse_decimal(const char* p) {
     }
     // Both the mantissa and the power of ten are exact doubles, so their product or quotient is rounded once. Rounding
     // that to float32 rounds a second time, which is wrong only where the double lies half way between two floats.
-    if (const std::int64_t power = exponent + shift; n_digits <= 19 && mantissa <= (1ull << 53) && power >= -22 && power <= 22) {
+    if (const std::int64_t power = exponent + shift;
+        n_digits <= 19 && mantissa <= (1ull << 53) && power >= -22 && power <= 22) {
         const double number = power < 0 ? static_cast<double>(mantissa) / detail::powers_of_ten[-power]
                                         : static_cast<double>(mantissa) * detail::powers_of_ten[power];
         if ((std::bit_cast<std::uint64_t>(number) & 0x1fffffff) != 0x10000000) {

@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "text/decimal.hpp"
 #include "base/parallel.hpp"
+#include "text/decimal.hpp"
 #include "text/text_error.hpp"
 
 namespace ramify {
@@ -72,7 +72,7 @@ inline const char* find_or_end(const char* p, const char* end, char wanted) {
 struct Chunk {
     const char* begin;
     const char* end;
-    std::size_t n_lines = 0, n_features = 0, n_labels = 0;           // bounds, then what there is
+    std::size_t n_lines = 0, n_features = 0, n_labels = 0;           // upper bounds, then actual counts
     std::size_t first_line = 0, first_feature = 0, first_label = 0;  // places in the arrays
     std::int64_t largest_feature = -1, largest_label = -1;
 
@@ -102,8 +102,10 @@ public:
     SparseText parse(int n_threads) {
         const char* rows = text_.data();
         if (text_.starts_with("\xef\xbb\xbf")) rows += 3;  // a byte order mark, as some editors write
-        if (format_.has_header) rows = parse_header(rows);
-        else set_limits(format_.n_features, format_.n_labels);
+        if (format_.has_header)
+            rows = parse_header(rows);
+        else
+            set_limits(format_.n_features, format_.n_labels);
         split(rows);
         parallel_for(chunks_.size(), n_threads, [&](std::size_t i, int) { chunks_[i].count(); });
         allocate();
@@ -116,7 +118,8 @@ public:
         close_gaps();
         if (format_.has_header && n_rows_found_ < n_rows_)
             throw Mistake{text_.data() + text_.size(),
-                          "the file ends after " + std::to_string(n_rows_found_) + " rows, but the header announces " + std::to_string(n_rows_),
+                          "the file ends after " + std::to_string(n_rows_found_) + " rows, but the header announces " +
+                              std::to_string(n_rows_),
                           "the file may be cut off; else correct the first number of the header"};
         result_.n_features = limits_.features_are_limited ? limits_.n_features : largest(&Chunk::largest_feature) + 1;
         result_.n_labels = limits_.labels_are_limited ? limits_.n_labels : largest(&Chunk::largest_label) + 1;
@@ -130,9 +133,7 @@ private:
     const char* text_end() const { return text_.data() + text_.size(); }
 
     /// Where the line's newline is, or the end of the text.
-    const char* end_of_line(const char* p) const {
-        return find_or_end(p, text_end(), '\n');
-    }
+    const char* end_of_line(const char* p) const { return find_or_end(p, text_end(), '\n'); }
 
     void set_limits(std::int64_t n_features, std::int64_t n_labels) {
         limits_.has_header = format_.has_header;
@@ -164,7 +165,8 @@ private:
             if (error == std::errc::result_out_of_range || (stop == end && i > 0 && sizes[i] > largest_size))
                 throw Mistake{fields[i].data(), "the header's number " + quoted(fields[i]) + " is too large", hint};
             if (error != std::errc{} || stop != end || sizes[i] < 0)
-                throw Mistake{fields[i].data(), "the header holds " + quoted(fields[i]) + ", which is not a count", hint};
+                throw Mistake{fields[i].data(), "the header holds " + quoted(fields[i]) + ", which is not a count",
+                              hint};
         }
         if (fields.size() != 3)
             throw Mistake{begin, "the header has " + std::to_string(fields.size()) + " numbers instead of 3", hint};
@@ -227,8 +229,8 @@ private:
             }
         } catch (Mistake& mistake) {
             mistakes_[number] = std::move(mistake);
-            for (std::size_t known = first_bad_chunk_; number < known && !first_bad_chunk_.compare_exchange_weak(known, number);) {
-            }
+            for (std::size_t known = first_bad_chunk_;
+                 number < known && !first_bad_chunk_.compare_exchange_weak(known, number);) {}
         }
         chunk.n_lines = static_cast<std::size_t>(n_rows);
         chunk.n_features = static_cast<std::size_t>(feature - features_begin);
@@ -240,8 +242,9 @@ private:
         if (format_.has_header && row < n_rows_) return true;
         const bool is_empty = skip_blanks(p, line_end) == line_end;
         if (format_.has_header && !is_empty)
-            throw Mistake{p, "there are more rows than the " + std::to_string(n_rows_) + " that the header announces",
-                          "correct the first number of the header; a blank line counts as a row without labels and features"};
+            throw Mistake{
+                p, "there are more rows than the " + std::to_string(n_rows_) + " that the header announces",
+                "correct the first number of the header; a blank line counts as a row without labels and features"};
         return !is_empty;
     }
 
@@ -260,7 +263,8 @@ private:
                 // A first token with a colon is a feature: the row has no labels.
                 const char* const end = end_of_token(p, line_end);
                 if (std::find(p, end, ':') != end && std::find(p, end, ',') == end) return 0;
-                throw mistake_in_label({begin, static_cast<std::size_t>(std::find(begin, end, ',') - begin)}, begin, limits_);
+                throw mistake_in_label({begin, static_cast<std::size_t>(std::find(begin, end, ',') - begin)}, begin,
+                                       limits_);
             }
             is_sorted = is_sorted && (n == 0 || static_cast<std::int64_t>(label) > out[n - 1]);
             out[n++] = static_cast<std::int32_t>(label);
@@ -275,7 +279,8 @@ private:
         return n;
     }
 
-    std::int64_t parse_features(const char* p, const char* line_end, std::int32_t* indices, float* values, Chunk& chunk) const {
+    std::int64_t parse_features(const char* p, const char* line_end, std::int32_t* indices, float* values,
+                                Chunk& chunk) const {
         const char* const begin = p;
         const auto first = static_cast<std::uint64_t>(limits_.first_feature);
         std::int64_t n = 0, previous = -1;
@@ -287,10 +292,12 @@ private:
             const std::ptrdiff_t n_digits = p - token;
             index -= first;  // wraps round below the first, and is then too large
             if (*p != ':' || n_digits == 0 || n_digits > 18 || index >= static_cast<std::uint64_t>(limits_.n_features))
-                throw mistake_in_feature({token, static_cast<std::size_t>(end_of_token(token, line_end) - token)}, limits_);
+                throw mistake_in_feature({token, static_cast<std::size_t>(end_of_token(token, line_end) - token)},
+                                         limits_);
             const Decimal decimal = parse_decimal(p + 1);
             if (!decimal.end || decimal.too_large || !(decimal.end == line_end || is_blank(*decimal.end)))
-                throw mistake_in_feature({token, static_cast<std::size_t>(end_of_token(token, line_end) - token)}, limits_);
+                throw mistake_in_feature({token, static_cast<std::size_t>(end_of_token(token, line_end) - token)},
+                                         limits_);
             p = decimal.end;
             is_sorted = is_sorted && static_cast<std::int64_t>(index) > previous;
             previous = static_cast<std::int64_t>(index);
@@ -312,7 +319,9 @@ private:
             if (last >= 0 && indices[last] == index) {
                 values[last] += value;
                 if (!std::isfinite(values[last]))
-                    throw Mistake{where, "feature " + std::to_string(index) + " is repeated, and its sum is too large for a 32-bit float",
+                    throw Mistake{where,
+                                  "feature " + std::to_string(index) +
+                                      " is repeated, and its sum is too large for a 32-bit float",
                                   "values of a repeated feature are added; keep one of them"};
             } else {
                 indices[++last] = index;
@@ -325,7 +334,8 @@ private:
     void close_gaps() {
         std::size_t rows = 0, features = 0, labels = 0;
         const auto move = [](auto& buffer, std::size_t to, std::size_t from, std::size_t n) {
-            if (to != from && n > 0) std::memmove(buffer.data.get() + to, buffer.data.get() + from, n * sizeof(buffer.data[0]));
+            if (to != from && n > 0)
+                std::memmove(buffer.data.get() + to, buffer.data.get() + from, n * sizeof(buffer.data[0]));
         };
         for (const Chunk& chunk : chunks_) {
             move(result_.feature_ptr, rows + 1, chunk.first_line + 1, chunk.n_lines);
@@ -365,36 +375,10 @@ private:
 
 }  // namespace detail
 
-/// Parses the text, which must be followed by a zero byte (std::string and Python's bytes are). Throws the first Mistake.
-/// The result does not depend on n_threads.
+/// Parses the text, which must be followed by a zero byte (std::string and Python's bytes are). Throws the first
+/// Mistake. The result does not depend on n_threads.
 inline SparseText parse_sparse_text(std::string_view text, SparseTextFormat format, int n_threads) {
     return detail::SparseTextParser(text, format).parse(n_threads);
-}
-
-/// Rows as lines of XMC text, without a header; every float32 is written so that it is read back exactly.
-/// The pointers must rise and stay inside the arrays.
-inline std::string format_sparse_text(std::size_t n_rows, const std::int64_t* feature_ptr, const std::int32_t* features,
-                                      const float* values, const std::int64_t* label_ptr, const std::int32_t* labels) {
-    // The longest entries are " 2147483647:-1.1754944e-38" and ",2147483647".
-    std::string text(static_cast<std::size_t>(feature_ptr[n_rows] - feature_ptr[0]) * 28 +
-                         static_cast<std::size_t>(label_ptr[n_rows] - label_ptr[0]) * 12 + n_rows, '\0');
-    char* p = text.data();
-    char* const end = p + text.size();
-    for (std::size_t row = 0; row < n_rows; ++row) {
-        for (std::int64_t i = label_ptr[row]; i < label_ptr[row + 1]; ++i) {
-            if (i > label_ptr[row]) *p++ = ',';
-            p = std::to_chars(p, end, labels[i]).ptr;
-        }
-        for (std::int64_t i = feature_ptr[row]; i < feature_ptr[row + 1]; ++i) {
-            *p++ = ' ';
-            p = std::to_chars(p, end, features[i]).ptr;
-            *p++ = ':';
-            p = std::to_chars(p, end, values[i]).ptr;
-        }
-        *p++ = '\n';
-    }
-    text.resize(static_cast<std::size_t>(p - text.data()));
-    return text;
 }
 
 }  // namespace ramify

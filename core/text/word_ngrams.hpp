@@ -1,5 +1,6 @@
-/// Words of texts, and n-grams of words and of characters hashed into buckets, with the hashes that fastText uses: 32-bit FNV-1a
-/// over signed bytes for a word, multiplied up for n-grams of words (Joulin et al. 2016; Bojanowski et al. 2017).
+/// Words of texts, and n-grams of words and of characters hashed into buckets, with the hashes that fastText uses:
+/// 32-bit FNV-1a over signed bytes for a word, multiplied up for n-grams of words (Joulin et al. 2016; Bojanowski et
+/// al. 2017).
 #pragma once
 
 #include <algorithm>
@@ -10,12 +11,14 @@
 #include <string_view>
 #include <vector>
 
+#include "base/hash_map.hpp"
+
 namespace ramify {
 
 struct NgramSettings {
-    bool by_whitespace = false;    ///< words end at white space only; else also at ASCII punctuation, which is dropped
-    int word_ngrams = 1;           ///< longest n-gram of words; 1: none
-    int min_chars = 0;             ///< shortest and longest n-gram of characters; 0: none
+    bool by_whitespace = false;  ///< words end at white space only; else also at ASCII punctuation, which is dropped
+    int word_ngrams = 1;         ///< longest n-gram of words; 1: none
+    int min_chars = 0;           ///< shortest and longest n-gram of characters; 0: none
     int max_chars = 0;
     std::int64_t n_buckets = 0;
 
@@ -45,45 +48,34 @@ void for_every_word(std::string_view text, bool by_whitespace, Take&& take) {
     }
 }
 
-/// Distinct words, numbered in order of arrival; the words themselves belong to somebody else.
+/// Distinct words, numbered in order of arrival. Views only: the text must outlive the table.
 class WordTable {
 public:
-    WordTable() : slots_(1024, -1) {}
-
     std::size_t size() const { return words_.size(); }
     std::string_view word(std::size_t number) const { return words_[number]; }
 
     std::int32_t find(std::string_view word, std::uint32_t hash) const {
-        for (std::size_t at = hash & mask();; at = (at + 1) & mask()) {
-            const std::int32_t number = slots_[at];
-            if (number < 0 || (hashes_[static_cast<std::size_t>(number)] == hash && words_[static_cast<std::size_t>(number)] == word)) return number;
-        }
+        const std::int32_t* number =
+            number_.find(key(hash), [&](std::int32_t n) { return words_[static_cast<std::size_t>(n)] == word; });
+        return number ? *number : -1;
     }
 
     std::int32_t find_or_add(std::string_view word, std::uint32_t hash) {
         const std::int32_t known = find(word, hash);
         if (known >= 0) return known;
+        const auto number = static_cast<std::int32_t>(words_.size());
         words_.push_back(word);
-        hashes_.push_back(hash);
-        if (2 * words_.size() > slots_.size()) {
-            slots_.assign(2 * slots_.size(), -1);
-            for (std::size_t i = 0; i + 1 < words_.size(); ++i) place(static_cast<std::int32_t>(i));
-        }
-        place(static_cast<std::int32_t>(words_.size()) - 1);
-        return static_cast<std::int32_t>(words_.size()) - 1;
+        number_.reserve(words_.size());
+        number_.add(key(hash), number);
+        return number;
     }
 
 private:
-    std::size_t mask() const { return slots_.size() - 1; }
-    void place(std::int32_t number) {
-        std::size_t at = hashes_[static_cast<std::size_t>(number)] & mask();
-        while (slots_[at] >= 0) at = (at + 1) & mask();
-        slots_[at] = number;
-    }
+    using Numbers = HashMap<std::int32_t, 50>;
+    static std::uint32_t key(std::uint32_t hash) { return std::min(hash, Numbers::free_key - 1); }
 
-    std::vector<std::int32_t> slots_;
+    Numbers number_;  ///< by the words' hashes, which several words may share
     std::vector<std::string_view> words_;
-    std::vector<std::uint32_t> hashes_;
 };
 
 /// Columns of a text: its known words, then the buckets of its n-grams.
@@ -92,7 +84,9 @@ public:
     NgramSettings settings;
     WordTable words;
 
-    std::int64_t n_columns() const { return static_cast<std::int64_t>(words.size()) + (settings.has_buckets() ? settings.n_buckets : 0); }
+    std::int64_t n_columns() const {
+        return static_cast<std::int64_t>(words.size()) + (settings.has_buckets() ? settings.n_buckets : 0);
+    }
 
     struct Scratch {
         std::vector<std::int64_t> hashes;
@@ -136,14 +130,18 @@ private:
     static constexpr std::string_view end_of_text = "</s>";
 
     std::int32_t bucket(std::uint64_t hash) const {
-        return static_cast<std::int32_t>(static_cast<std::int64_t>(words.size()) + static_cast<std::int64_t>(hash % static_cast<std::uint64_t>(settings.n_buckets)));
+        return static_cast<std::int32_t>(
+            static_cast<std::int64_t>(words.size()) +
+            static_cast<std::int64_t>(hash % static_cast<std::uint64_t>(settings.n_buckets)));
     }
 
     /// N-grams of the characters of "<word>", characters being UTF-8's; the two bounds alone say nothing.
     template <class Emit>
     void read_characters(std::string_view word, std::string& bounded, Emit&& emit) const {
         bounded.assign(1, '<').append(word).push_back('>');
-        auto is_inside = [&](std::size_t at) { return at < bounded.size() && (static_cast<unsigned char>(bounded[at]) & 0xc0) == 0x80; };
+        auto is_inside = [&](std::size_t at) {
+            return at < bounded.size() && (static_cast<unsigned char>(bounded[at]) & 0xc0) == 0x80;
+        };
         for (std::size_t i = 0; i < bounded.size(); ++i) {
             if (is_inside(i)) continue;
             std::size_t j = i;

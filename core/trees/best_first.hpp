@@ -1,8 +1,8 @@
 /// Best-first search for the most probable labels of one row, one opened node at a time.
 ///
-/// The probability of a node is the product of the conditional probabilities on its path (online-plt, equation 2), so it
-/// never exceeds its parent's: the search may stop as soon as no open node can still enter the answer. Whoever runs the
-/// search scores the nodes, and may do so for many rows side by side: a row's answer depends on nothing but the row.
+/// The probability of a node is the product of the conditional probabilities on its path (online-plt, equation 2), so
+/// it never exceeds its parent's: the search may stop as soon as no open node can still enter the answer. The caller
+/// scores the nodes, and may do so for many rows side by side: a row's answer depends only on the row.
 #pragma once
 
 #include <algorithm>
@@ -26,10 +26,10 @@ struct Found {
 
 struct SearchSettings {
     std::int64_t top_k = std::numeric_limits<std::int64_t>::max();
-    float threshold = 0.0f;                     ///< labels below it are left out; 0 leaves out impossible ones only
+    float threshold = 0.0f;                      ///< labels below it are left out; 0 leaves out impossible ones only
     std::span<const float> node_threshold = {};  ///< per node: the least threshold below it; a leaf's own
-    std::int64_t beam = 0;                      ///< nodes kept per level; 0: exact
-    float at_stake = 1.0f;                      ///< a node is opened only if this share of its probability is not beaten; 1: exact
+    std::int64_t beam = 0;                       ///< nodes kept per level; 0: exact
+    float at_stake = 1.0f;  ///< a node is opened only if this share of its probability is not beaten; 1: exact
 
     bool admits(float p, std::int32_t node) const {
         return p > 0.0f && p >= (node_threshold.empty() ? threshold : std::max(threshold, node_threshold[node]));
@@ -47,12 +47,13 @@ public:
         passed_over_ = 0;
     }
 
-    std::int32_t n_opened = 0;  ///< blocks scored, counted by whoever scores them
+    std::int32_t n_opened = 0;  ///< blocks scored, counted by the caller
 
-    /// What is less probable than this need not be reached.
+    /// Nodes less probable than this need not be reached.
     float cutoff(const SearchSettings& settings) const { return is_full(settings) ? found.front().probability : 0.0f; }
 
-    /// A node has this probability: a leaf may enter the answer by its label, an inner node (label -1) may be opened later.
+    /// A node has this probability: a leaf may enter the answer by its label, an inner node (label -1) may be opened
+    /// later.
     void reach(const SearchSettings& settings, float p, std::int32_t node, std::int32_t label) {
         if (is_beaten(p, settings) || !settings.admits(p, node)) return;
         if (label < 0) {
@@ -77,7 +78,7 @@ public:
         std::push_heap(found.begin(), found.end());
     }
 
-    /// Takes the node that must be opened next, or tells that the answer is complete.
+    /// Pops the node to open next; false if the answer is complete.
     bool next(const SearchSettings& settings, float& p, std::int32_t& node) {
         if (open_.empty()) return false;
         if (is_left_out(open_.front().first, settings)) {
@@ -93,9 +94,11 @@ public:
     void finish() { std::sort(found.begin(), found.end()); }
 
     /// As probable as the worst answer is not beaten yet: the lower label would win.
-    bool is_beaten(float p, const SearchSettings& settings) const { return is_full(settings) && p < found.front().probability; }
+    bool is_beaten(float p, const SearchSettings& settings) const {
+        return is_full(settings) && p < found.front().probability;
+    }
 
-    /// Whether a node need not be opened: no label below it can enter the answer, or none that would be worth it.
+    /// Whether a node need not be opened: no label below it can enter the answer, or none within the slack.
     bool is_left_out(float p, const SearchSettings& settings) const {
         return is_full(settings) && p * settings.at_stake < found.front().probability;
     }
@@ -112,7 +115,9 @@ private:
     static bool is_worse(const std::pair<float, std::int32_t>& a, const std::pair<float, std::int32_t>& b) {
         return a.first != b.first ? a.first < b.first : a.second > b.second;
     }
-    bool is_full(const SearchSettings& settings) const { return static_cast<std::int64_t>(found.size()) >= settings.top_k; }
+    bool is_full(const SearchSettings& settings) const {
+        return static_cast<std::int64_t>(found.size()) >= settings.top_k;
+    }
 
     float passed_over_ = 0;
     std::vector<std::pair<float, std::int32_t>> open_;  ///< a heap, the most probable on top; ties by the lower node

@@ -1,4 +1,4 @@
-/// Python's view of the trees between similarity and frequency.
+/// Python bindings of trees between similarity and frequency.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
@@ -23,26 +23,25 @@ using namespace ramify;
 
 namespace {
 
-SparseRows checked_vectors(const Longs& start, const Ints& column, const Floats& value, std::size_t n_features) {
-    checked_csr(start, column, value, static_cast<std::int64_t>(n_features), "vectors");
-    return {view(start), view(column), view(value)};
-}
-
 void check_weights(std::span<const double> weight, const char* name) {
     for (double w : weight)
-        if (!(w >= 0 && w <= 1e30)) throw nb::value_error((std::string(name) + " must not be negative, nor above 1e30").c_str());
+        if (!(w >= 0 && w <= 1e30))
+            throw nb::value_error((std::string(name) + " must not be negative, nor above 1e30").c_str());
 }
 
-ObjectiveSettings checked_settings(double similarity, double frequency, double eps, int max_iterations, std::uint64_t seed) {
-    if (!(similarity >= 0 && frequency >= 0 && eps >= 0) || !std::isfinite(similarity + frequency) || max_iterations < 1)
+ObjectiveSettings checked_settings(double similarity, double frequency, double eps, int max_iterations,
+                                   std::uint64_t seed) {
+    if (!(similarity >= 0 && frequency >= 0 && eps >= 0) || !std::isfinite(similarity + frequency) ||
+        max_iterations < 1)
         throw nb::value_error("similarity, frequency and eps must not be negative, max_iterations at least 1");
     return {similarity, frequency, eps, max_iterations, seed, true, similarity == 0};
 }
 
 auto bound_split(const Longs& start, const Ints& column, const Floats& value, std::size_t n_features,
-                 InOut<std::int32_t> order, const Doubles& weight, const Longs& starts,
-                 const Longs& stops, double similarity, double frequency, double eps, int max_iterations, std::uint64_t seed, int n_threads) {
-    const SparseRows vectors = checked_vectors(start, column, value, n_features);
+                 InOut<std::int32_t> order, const Doubles& weight, const Longs& starts, const Longs& stops,
+                 double similarity, double frequency, double eps, int max_iterations, std::uint64_t seed,
+                 int n_threads) {
+    const CsrView vectors = checked_csr(start, column, value, static_cast<std::int64_t>(n_features), "vectors");
     if (stops.size() != starts.size()) throw nb::value_error("starts and stops must be equally long");
     if (weight.size() != order.size()) throw nb::value_error("order and weight must be equally long");
     if (n_threads < 1) throw nb::value_error("n_threads must be at least 1");
@@ -52,13 +51,13 @@ auto bound_split(const Longs& start, const Ints& column, const Floats& value, st
     for (std::size_t k = 0; k < starts.size(); ++k) {
         const WeighedPart part{view(starts)[k], view(stops)[k]};
         if (part.start < behind || part.stop - part.start < 2 || part.stop > static_cast<std::int64_t>(order.size()))
-            throw nb::value_error("parts must rise without overlap, each with at least two labels");
+            throw nb::value_error("parts must be sorted and disjoint, each with at least two labels");
         behind = part.stop;
         parts.push_back(part);
     }
     const std::span<std::int32_t> labels = writable(order);
     for (std::int32_t label : labels)
-        if (label < 0 || static_cast<std::size_t>(label) >= vectors.size()) throw nb::value_error("order holds a label without a vector");
+        if (label < 0 || label >= vectors.n_rows()) throw nb::value_error("order holds a label without a vector");
     std::vector<std::int64_t> cuts;
     {
         nb::gil_scoped_release released;
@@ -68,15 +67,18 @@ auto bound_split(const Longs& start, const Ints& column, const Floats& value, st
     return to_numpy(std::move(cuts));
 }
 
-nb::tuple bound_alternate(const Longs& start, const Ints& column, const Floats& value, std::size_t n_features, const Doubles& weight,
-                          double similarity, double frequency, double eps, int max_iterations, std::uint64_t seed, bool rounds) {
-    const SparseRows vectors = checked_vectors(start, column, value, n_features);
-    if (weight.size() != vectors.size()) throw nb::value_error("a weight for each label is needed");
+Tuple<Array<float>, Array<double>> bound_alternate(const Longs& start, const Ints& column, const Floats& value,
+                                                   std::size_t n_features, const Doubles& weight, double similarity,
+                                                   double frequency, double eps, int max_iterations, std::uint64_t seed,
+                                                   bool rounds) {
+    const CsrView vectors = checked_csr(start, column, value, static_cast<std::int64_t>(n_features), "vectors");
+    if (static_cast<std::int64_t>(weight.size()) != vectors.n_rows())
+        throw nb::value_error("a weight for each label is needed");
     if (weight.size() < 2) throw nb::value_error("at least two labels are needed");
     check_weights(view(weight), "weight");
     ObjectiveSettings settings = checked_settings(similarity, frequency, eps, max_iterations, seed);
     settings.rounds = rounds;
-    std::vector<std::int32_t> labels(vectors.size());
+    std::vector<std::int32_t> labels(weight.size());
     std::iota(labels.begin(), labels.end(), 0);
     ObjectiveSplitter splitter(vectors, n_features, settings);
     {
@@ -86,11 +88,15 @@ nb::tuple bound_alternate(const Longs& start, const Ints& column, const Floats& 
     return nb::make_tuple(to_numpy(std::move(splitter.share_left)), to_numpy(std::move(splitter.objectives)));
 }
 
-auto bound_greedy(const Longs& row_start, const Ints& labels_of_rows, const Longs& column_start, const Ints& rows_of_labels, const Doubles& weight) {
+auto bound_greedy(const Longs& row_start, const Ints& labels_of_rows, const Longs& column_start,
+                  const Ints& rows_of_labels, const Doubles& weight) {
     const Incidence incidence{view(row_start), view(column_start), view(labels_of_rows), view(rows_of_labels)};
-    check_csr(incidence.row_start, incidence.labels_of_rows, static_cast<std::int64_t>(column_start.size()) - 1, "Y by rows");
-    check_csr(incidence.column_start, incidence.rows_of_labels, static_cast<std::int64_t>(row_start.size()) - 1, "Y by columns");
-    if (labels_of_rows.size() != rows_of_labels.size()) throw nb::value_error("Y by rows and by columns must have as many entries");
+    check_csr(incidence.row_start, incidence.labels_of_rows, static_cast<std::int64_t>(column_start.size()) - 1,
+              "Y by rows");
+    check_csr(incidence.column_start, incidence.rows_of_labels, static_cast<std::int64_t>(row_start.size()) - 1,
+              "Y by columns");
+    if (labels_of_rows.size() != rows_of_labels.size())
+        throw nb::value_error("Y by rows and by columns must have as many entries");
     if (weight.size() != incidence.n_rows()) throw nb::value_error("a weight for each row of Y is needed");
     check_weights(view(weight), "weight");
     std::vector<double> found;
@@ -101,8 +107,8 @@ auto bound_greedy(const Longs& row_start, const Ints& labels_of_rows, const Long
     return to_numpy(std::move(found));
 }
 
-auto bound_collapse(const Ints& parent, const Ints& first_child, const Ints& n_children, const Ints& label, std::int64_t n_labels, const Doubles& mass,
-                    int arity) {
+auto bound_collapse(const Ints& parent, const Ints& first_child, const Ints& n_children, const Ints& label,
+                    std::int64_t n_labels, const Doubles& mass, int arity) {
     const TreeView tree = tree_view(parent, first_child, n_children, label, n_labels);
     if (mass.size() != tree.parent.size()) throw nb::value_error("a mass for each node is needed");
     if (arity < 2) throw nb::value_error("arity must be at least 2");
@@ -118,14 +124,17 @@ auto bound_collapse(const Ints& parent, const Ints& first_child, const Ints& n_c
 }  // namespace
 
 void bind_interpolated(nb::module_& m) {
-    m.def("split_by_objective", &bound_split, "start"_a, "column"_a, "value"_a, "n_features"_a, "order"_a, "weight"_a, "starts"_a, "stops"_a,
-          nb::kw_only(), "similarity"_a, "frequency"_a, "eps"_a, "max_iterations"_a, "seed"_a, "n_threads"_a,
-          "Splits order[start:stop] of every part in place, the masses of its labels beside it; where each part was cut.");
-    m.def("alternating_maximisation", &bound_alternate, "start"_a, "column"_a, "value"_a, "n_features"_a, "weight"_a, nb::kw_only(), "similarity"_a,
-          "frequency"_a, "eps"_a, "max_iterations"_a, "seed"_a, "rounds"_a,
+    m.def("split_by_objective", &bound_split, "start"_a, "column"_a, "value"_a, "n_features"_a, "order"_a, "weight"_a,
+          "starts"_a, "stops"_a, nb::kw_only(), "similarity"_a, "frequency"_a, "eps"_a, "max_iterations"_a, "seed"_a,
+          "n_threads"_a,
+          "Splits order[start:stop] of every part in place, the masses of its labels beside it; where each part was "
+          "cut.");
+    m.def("alternating_maximisation", &bound_alternate, "start"_a, "column"_a, "value"_a, "n_features"_a, "weight"_a,
+          nb::kw_only(), "similarity"_a, "frequency"_a, "eps"_a, "max_iterations"_a, "seed"_a, "rounds"_a,
           "All labels as one part: what share of each goes left, and the objective after each iteration.");
-    m.def("collapse_levels", &bound_collapse, "parent"_a, "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a, "mass"_a, "arity"_a,
+    m.def("collapse_levels", &bound_collapse, "parent"_a, "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a,
+          "mass"_a, "arity"_a,
           "Which nodes stay when inner nodes are taken out so that as little mass as possible passes inner nodes.");
-    m.def("greedy_frequency", &bound_greedy, "row_start"_a, "labels_of_rows"_a, "column_start"_a, "rows_of_labels"_a, "weight"_a,
-          "The mass of the contexts that each label is the first to cover, the heaviest label first.");
+    m.def("greedy_frequency", &bound_greedy, "row_start"_a, "labels_of_rows"_a, "column_start"_a, "rows_of_labels"_a,
+          "weight"_a, "The mass of the contexts that each label is the first to cover, the heaviest label first.");
 }

@@ -1,4 +1,4 @@
-/// Python's view of label trees: walks over them, Huffman's code, label vectors and their balanced splits.
+/// Python bindings of label trees: walks over them, Huffman's code, label vectors and their balanced splits.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -20,7 +20,10 @@ using namespace nb::literals;
 
 namespace {
 
-// One by one: functions here have the names of those that they bind.
+// Not the whole namespace: functions here have the names of those that they bind.
+using ramify::check_csr;
+using ramify::checked_csr;
+using ramify::CsrView;
 using ramify::Doubles;
 using ramify::Floats;
 using ramify::InOut;
@@ -91,72 +94,60 @@ auto huffman_parents(Doubles frequency, std::int32_t arity) {
     return to_numpy(std::move(parent));
 }
 
-/// Refuses row starts and columns that point outside.
-void check_rows(const ramify::SparseRows& rows, std::size_t n_columns, const char* name) {
-    const auto fail = [&](const char* what) { throw nb::value_error((std::string(name) + ": " + what).c_str()); };
-    if (rows.start.empty() || rows.start.front() != 0) fail("indptr must begin with 0");
-    for (std::size_t row = 0; row + 1 < rows.start.size(); ++row)
-        if (rows.start[row] > rows.start[row + 1]) fail("indptr must not fall");
-    if (rows.start.back() != static_cast<std::int64_t>(rows.column.size())) fail("indptr must end with the number of indices");
-    if (n_columns > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) fail("too many columns for 32-bit numbers");
-    if (n_columns == 0 && !rows.column.empty()) fail("an index lies outside the array");
-    // The highest bit tells of a negative number, or of one beyond the last: no comparison, so even the oldest vector units do it.
-    const auto last = static_cast<std::uint32_t>(n_columns - 1);
-    std::uint32_t bits = 0;
-    for (std::int32_t column : rows.column) bits |= static_cast<std::uint32_t>(column) | (last - static_cast<std::uint32_t>(column));
-    if (bits >> 31) fail("an index lies outside the array");
+/// Rows whose features index an array: their number must fit 32 bits.
+CsrView feature_rows(const Longs& start, const Ints& column, const Floats& value, std::size_t n_features,
+                     const char* name) {
+    if (n_features > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
+        throw nb::value_error("n_features must fit 32 bits");
+    return checked_csr(start, column, value, static_cast<std::int64_t>(n_features), name);
 }
 
-/// Each thread has its own scratch memory, so an absurd number of them is cut down.
+/// Each thread has its own scratch memory, so their number is limited.
 int checked_threads(int n_threads) {
     if (n_threads < 1) throw nb::value_error("n_threads must be at least 1");
     return std::min(n_threads, 256);
 }
 
-auto label_vectors(Longs x_start, Ints x_column, Floats x_value, std::size_t n_features,
-                   Longs label_start, Ints label_rows, float prune, int n_threads) {
-    const ramify::SparseRows rows{view(x_start), view(x_column), view(x_value)};
-    const ramify::SparseRows positives{view(label_start), view(label_rows), {}};
-    if (x_value.size() != x_column.size()) throw nb::value_error("X: as many values as indices are needed");
+ramify::CsrArrays label_vectors(Longs x_start, Ints x_column, Floats x_value, std::size_t n_features, Longs label_start,
+                                Ints label_rows, float prune, int n_threads) {
+    const CsrView rows = feature_rows(x_start, x_column, x_value, n_features, "X");
+    check_csr(view(label_start), view(label_rows), rows.n_rows(), "Y");
     n_threads = checked_threads(n_threads);
     ramify::LabelVectors vectors;
     {
         nb::gil_scoped_release released;
-        check_rows(rows, n_features, "X");
-        check_rows(positives, rows.size(), "Y");
-        vectors = ramify::label_vectors(rows, n_features, positives.start, positives.column, prune, n_threads);
+        vectors = ramify::label_vectors(rows, n_features, view(label_start), view(label_rows), prune, n_threads);
     }
     const auto n = static_cast<std::size_t>(vectors.start.back());
     auto* column = vectors.column.release();
     nb::capsule column_owner(column, [](void* p) noexcept { delete[] static_cast<std::int32_t*>(p); });
     auto* value = vectors.value.release();
     nb::capsule value_owner(value, [](void* p) noexcept { delete[] static_cast<float*>(p); });
-    return nb::make_tuple(to_numpy(std::move(vectors.start)),
-                          nb::ndarray<nb::numpy, std::int32_t, nb::ndim<1>>(column, {n}, column_owner),
-                          nb::ndarray<nb::numpy, float, nb::ndim<1>>(value, {n}, value_owner));
+    return nb::make_tuple(to_numpy(std::move(vectors.start)), ramify::Array<std::int32_t>(column, {n}, column_owner),
+                          ramify::Array<float>(value, {n}, value_owner));
 }
 
-void split_labels(Longs start, Ints column, Floats value, std::size_t n_features,
-                  InOut<std::int32_t> order, Longs starts,
-                  Longs cuts, Longs stops, double eps, int max_iterations, std::uint64_t seed, int n_threads) {
-    const ramify::SparseRows vectors{view(start), view(column), view(value)};
-    if (value.size() != column.size()) throw nb::value_error("vectors: as many values as indices are needed");
-    if (cuts.size() != starts.size() || stops.size() != starts.size()) throw nb::value_error("starts, cuts and stops must be equally long");
+void split_labels(Longs start, Ints column, Floats value, std::size_t n_features, InOut<std::int32_t> order,
+                  Longs starts, Longs cuts, Longs stops, double eps, int max_iterations, std::uint64_t seed,
+                  int n_threads) {
+    const CsrView vectors = feature_rows(start, column, value, n_features, "vectors");
+    if (cuts.size() != starts.size() || stops.size() != starts.size())
+        throw nb::value_error("starts, cuts and stops must be equally long");
     n_threads = checked_threads(n_threads);
     std::vector<ramify::SplitPart> parts;
     std::int64_t behind = 0;
     for (std::size_t k = 0; k < starts.size(); ++k) {
         const ramify::SplitPart part{view(starts)[k], view(cuts)[k], view(stops)[k]};
-        if (part.start < behind || part.cut <= part.start || part.stop <= part.cut || part.stop > static_cast<std::int64_t>(order.size()))
-            throw nb::value_error("parts must rise without overlap, each with start < cut < stop");
+        if (part.start < behind || part.cut <= part.start || part.stop <= part.cut ||
+            part.stop > static_cast<std::int64_t>(order.size()))
+            throw nb::value_error("parts must be sorted and disjoint, each with start < cut < stop");
         behind = part.stop;
         parts.push_back(part);
     }
     const std::span<std::int32_t> labels = writable(order);
     nb::gil_scoped_release released;
-    check_rows(vectors, n_features, "vectors");
     for (std::int32_t label : labels)
-        if (label < 0 || static_cast<std::size_t>(label) >= vectors.size()) throw nb::value_error("order holds a label without a vector");
+        if (label < 0 || label >= vectors.n_rows()) throw nb::value_error("order holds a label without a vector");
     ramify::split_parts(vectors, n_features, labels, parts, {eps, max_iterations, seed}, n_threads);
 }
 
@@ -185,7 +176,8 @@ void bind_trees(nb::module_& m) {
     m.def("label_vectors", &label_vectors, "x_start"_a, "x_column"_a, "x_value"_a, "n_features"_a, "label_start"_a,
           "label_rows"_a, "prune"_a, "n_threads"_a,
           "PIFA label vectors of unit length as the three arrays of a csr_array.");
-    m.def("split_labels", &split_labels, "start"_a, "column"_a, "value"_a, "n_features"_a, "order"_a, "starts"_a, "cuts"_a,
-          "stops"_a, "eps"_a, "max_iterations"_a, "seed"_a, "n_threads"_a,
-          "Balanced spherical 2-means of order[start:stop] for every part, in place: the first cut - start labels are one half.");
+    m.def("split_labels", &split_labels, "start"_a, "column"_a, "value"_a, "n_features"_a, "order"_a, "starts"_a,
+          "cuts"_a, "stops"_a, "eps"_a, "max_iterations"_a, "seed"_a, "n_threads"_a,
+          "Balanced spherical 2-means of order[start:stop] for every part, in place: the first cut - start labels are "
+          "one half.");
 }

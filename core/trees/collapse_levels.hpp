@@ -9,15 +9,21 @@
 
 namespace ramify {
 
-/// The expected depth is the mass of all inner nodes that stay: whoever asks for a label below one passes through it. A node taken
-/// out gives its places in the block above it to its children. `cost(v, s)` is the least mass of inner nodes that stay at and below
-/// v when v has at most s places: with one place v stays, with more it may go, and its two children share them. A node that does
-/// not have two children (a pre-leaf node has many) goes only if all of its children get one place each.
-/// Nodes are numbered breadth first; the answer tells who stays.
+/// The expected depth is the mass of all inner nodes that stay: every query for a label below one passes through it. A
+/// node taken out gives its places in the block above it to its children. `cost(v, s)` is the least mass of inner nodes
+/// that stay at and below v when v has at most s places: with one place v stays, with more it may go, and its two
+/// children share them. A node that does not have two children (a pre-leaf node has many) goes only if all of its
+/// children get one place each. Nodes are numbered breadth first; the answer says which ones stay.
 class LevelCollapse {
 public:
-    LevelCollapse(std::span<const std::int32_t> first_child, std::span<const std::int32_t> n_children, std::span<const double> mass, int arity)
-        : first_(first_child), n_children_(n_children), mass_(mass), arity_(arity), begin_(first_child.size() + 1, 0), stays_(first_child.size(), 1) {}
+    LevelCollapse(std::span<const std::int32_t> first_child, std::span<const std::int32_t> n_children,
+                  std::span<const double> mass, int arity)
+        : first_(first_child),
+          n_children_(n_children),
+          mass_(mass),
+          arity_(arity),
+          begin_(first_child.size() + 1, 0),
+          stays_(first_child.size(), 1) {}
 
     std::vector<std::uint8_t> solve() {
         const auto n = static_cast<std::int64_t>(first_.size());
@@ -42,9 +48,11 @@ public:
     }
 
 private:
-    double cost(std::int64_t v, std::int64_t places) const { return cost_[begin_[v] + std::min(places, begin_[v + 1] - begin_[v]) - 1]; }
+    double cost(std::int64_t v, std::int64_t places) const {
+        return cost_[begin_[v] + std::min(places, begin_[v + 1] - begin_[v]) - 1];
+    }
 
-    /// The least cost of the children with so many places, and how many the first of two gets.
+    /// The least cost of the children with this many places, and how many of them the first of two gets.
     std::pair<double, std::int64_t> of_children(std::int64_t v, std::int64_t places) const {
         const std::int32_t first = first_[v], n = n_children_[v];
         if (n != 2) {
@@ -68,7 +76,7 @@ private:
             table[places - 1] = places < n_children_[v] ? table[0] : std::min(table[0], of_children(v, places).first);
     }
 
-    /// Who stays below a node that has given its children so many places.
+    /// The nodes that stay below a node that gave its children this many places.
     void share_out(std::int64_t v, std::int64_t places) {
         const std::int64_t left = of_children(v, places).second;
         for (std::int32_t c = 0; c < n_children_[v]; ++c) {

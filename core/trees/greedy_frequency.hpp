@@ -14,15 +14,19 @@ struct Incidence {
     std::span<const std::int64_t> row_start, column_start;
     std::span<const std::int32_t> labels_of_rows, rows_of_labels;
 
-    auto labels(std::size_t row) const { return labels_of_rows.subspan(row_start[row], row_start[row + 1] - row_start[row]); }
-    auto rows(std::size_t label) const { return rows_of_labels.subspan(column_start[label], column_start[label + 1] - column_start[label]); }
+    auto labels(std::size_t row) const {
+        return labels_of_rows.subspan(row_start[row], row_start[row + 1] - row_start[row]);
+    }
+    auto rows(std::size_t label) const {
+        return rows_of_labels.subspan(column_start[label], column_start[label + 1] - column_start[label]);
+    }
     std::size_t n_rows() const { return row_start.size() - 1; }
     std::size_t n_labels() const { return column_start.size() - 1; }
 };
 
 /// Paper: efficiency-precision label trees, algorithm 1. Of equally frequent labels the lower column comes first.
-/// An entry of the queue may be out of date: it is put back when met. An entry of the array dates one entry of the queue at most,
-/// so that all takes O(nnz log n_labels).
+/// An entry of the queue may be out of date: it is put back when met. An entry of the array dates one entry of the
+/// queue at most, so that all takes O(nnz log n_labels).
 inline std::vector<double> greedy_frequency(const Incidence& incidence, std::span<const double> weight) {
     const std::size_t n_labels = incidence.n_labels();
     std::vector<double> found(n_labels, 0.0), mass(n_labels, 0.0);

@@ -1,6 +1,7 @@
 /// The combined objective of similarity and frequency, for many parts of a tree's level at once.
 ///
-/// Paper: efficiency-precision label trees, section 4.2 (equation 4), solved by alternating between centres and assignment.
+/// Paper: efficiency-precision label trees, section 4.2 (equation 4), solved by alternating between centres and
+/// assignment.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "trees/label_vectors.hpp"
+#include "base/hashing.hpp"
 #include "base/parallel.hpp"
+#include "trees/label_vectors.hpp"
 #include "trees/part_vectors.hpp"
 
 namespace ramify {
@@ -24,19 +26,21 @@ struct ObjectiveSettings {
     double eps = 1e-4;      ///< stop when the objective rises by no more
     int max_iterations = 20;
     std::uint64_t seed = 0;
-    bool rounds = true;      ///< assignments are made whole after each iteration; if not, one label stays divided (Theorem 1)
+    bool rounds =
+        true;  ///< assignments are made whole after each iteration; if not, one label stays divided (Theorem 1)
     bool rounds_up = false;  ///< the divided label goes left, as in Fano's code; else to the side that has more of it
 };
 
 /// Splits one part after another; keeps its memory from part to part.
 class ObjectiveSplitter {
 public:
-    ObjectiveSplitter(const SparseRows& vectors, std::size_t n_features, const ObjectiveSettings& settings)
+    ObjectiveSplitter(const CsrView& vectors, std::size_t n_features, const ObjectiveSettings& settings)
         : part_(vectors, n_features), settings_(settings) {}
 
-    /// Reorders `labels`, whose masses are `weight`: the answer is how many come left. Each side is sorted, none is empty.
-    /// With several threads only the scoring is shared out; every label's score is the same as with one.
-    std::size_t split(std::span<std::int32_t> labels, std::span<const double> weight, std::uint64_t seed, int n_threads) {
+    /// Reorders `labels`, whose masses are `weight`: the answer is how many come left. Each side is sorted, none is
+    /// empty. With several threads only the scoring is shared out; every label's score is the same as with one.
+    std::size_t split(std::span<std::int32_t> labels, std::span<const double> weight, std::uint64_t seed,
+                      int n_threads) {
         assign(labels, weight, seed, n_threads);
         sorted_.resize(labels.size());
         for (std::size_t k = 0; k < labels.size(); ++k) sorted_[k] = labels[ranked_[k].second];
@@ -46,8 +50,10 @@ public:
         return n_left_;
     }
 
-    /// The same without reordering: what is left is in `share_left`, the objective after each iteration in `objectives`.
-    void assign(std::span<const std::int32_t> labels, std::span<const double> weight, std::uint64_t seed, int n_threads) {
+    /// The same without reordering: what is left is in `share_left`, the objective after each iteration in
+    /// `objectives`.
+    void assign(std::span<const std::int32_t> labels, std::span<const double> weight, std::uint64_t seed,
+                int n_threads) {
         const std::size_t n = labels.size();
         mass_.assign(weight.begin(), weight.end());
         objectives.clear();
@@ -96,7 +102,8 @@ private:
         objectives.clear();
     }
 
-    /// At even steps along the mass, so that a label is met in proportion to its own; how often it was met is its mass in the sample.
+    /// At even steps along the mass, so that a label is met in proportion to its own; how often it was met is its mass
+    /// in the sample.
     void draw_sample(std::size_t n, std::span<const double> weight, std::mt19937_64& random) {
         members_.clear();
         if (n <= sample_size) {
@@ -124,7 +131,7 @@ private:
         own_pull_ = 0;
         total_ = 0;
         for (std::int32_t k : members_) total_ += mass_[k];
-        if (!(total_ > 0)) {  // labels that weigh nothing weigh the same
+        if (!(total_ > 0)) {  // if all masses are zero, use equal ones
             for (std::int32_t k : members_) mass_[k] = 1;
             total_ = static_cast<double>(members_.size());
         }
@@ -149,12 +156,14 @@ private:
         return reached;
     }
 
-    /// Lemma 1's ratio of a label's gain to its mass. A label pulls its own centre towards itself, the more the heavier it is;
-    /// where assignments are rounded that pull is taken off, as it would hold a heavy label where it happens to be.
+    /// Lemma 1's ratio of a label's gain to its mass. A label pulls its own centre towards itself, the more the heavier
+    /// it is; where assignments are rounded that pull is taken off, as it would hold a heavy label where it happens to
+    /// be.
     double ratio(std::int32_t k, const ObjectiveSettings& settings) const {
         double value = settings.frequency * mass_[k] / total_;
         if (settings.similarity > 0)
-            value += settings.similarity * (part_.dot(direction_, k) - own_pull_ * mass_[k] * (2 * static_cast<double>(share_left[k]) - 1));
+            value += settings.similarity *
+                     (part_.dot(direction_, k) - own_pull_ * mass_[k] * (2 * static_cast<double>(share_left[k]) - 1));
         return value;
     }
 
@@ -166,8 +175,8 @@ private:
         });
     }
 
-    /// Lemma 1: the best ratios go left until half the mass is reached. Brings the ranking into that order, as far as needed, with
-    /// `n_left_` whole labels left, and answers what share of the next one goes left too.
+    /// Lemma 1: the best ratios go left until half the mass is reached. Brings the ranking into that order, as far as
+    /// needed, with `n_left_` whole labels left, and answers what share of the next one goes left too.
     float divide(const ObjectiveSettings& settings) {
         const double half = total_ / 2;
         std::size_t from = 0, to = ranked_.size();
@@ -175,7 +184,8 @@ private:
         while (to - from > 1) {
             const std::size_t middle = from + (to - from) / 2;
             const auto begin = ranked_.begin();
-            std::nth_element(begin + static_cast<std::ptrdiff_t>(from), begin + static_cast<std::ptrdiff_t>(middle), begin + static_cast<std::ptrdiff_t>(to));
+            std::nth_element(begin + static_cast<std::ptrdiff_t>(from), begin + static_cast<std::ptrdiff_t>(middle),
+                             begin + static_cast<std::ptrdiff_t>(to));
             double mass = 0;
             for (std::size_t i = from; i < middle; ++i) mass += mass_[ranked_[i].second];
             if (before + mass > half) {
@@ -211,7 +221,8 @@ private:
         for (std::size_t place = 0; place < ranked_.size(); ++place) {
             const std::int32_t k = ranked_[place].second;
             const float share = share_at(place);
-            if (!is_first && has_vectors && share != share_left[k]) part_.add(left_, k, static_cast<float>(mass_[k]) * (share - share_left[k]));
+            if (!is_first && has_vectors && share != share_left[k])
+                part_.add(left_, k, static_cast<float>(mass_[k]) * (share - share_left[k]));
             share_left[k] = share;
         }
     }
@@ -224,8 +235,10 @@ private:
             const double cosine = (left + right) / total_;
             const double a = 1 / std::max(left, 1e-9 * total_), b = 1 / std::max(right, 1e-9 * total_);
             const auto to_left = static_cast<float>(a), to_right = static_cast<float>(b);
-            for (std::size_t f = 0; f < left_.size(); ++f) direction_[f] = left_[f] * to_left - (all_[f] - left_[f]) * to_right;
-            // |c - wv| = |c| - w cos + w^2 (1 - cos^2) / 2|c| + ..., and likewise |c + wv|: the last term, with the mean for the cosine.
+            for (std::size_t f = 0; f < left_.size(); ++f)
+                direction_[f] = left_[f] * to_left - (all_[f] - left_[f]) * to_right;
+            // |c - wv| = |c| - w cos + w^2 (1 - cos^2) / 2|c| + ..., and likewise |c + wv|: the last term, with the
+            // mean for the cosine.
             own_pull_ = settings.rounds ? std::max(0.0, 1 - cosine * cosine) / 2 * (a + b) : 0.0;
             objective = 2 * settings.similarity * cosine;
         }
@@ -255,10 +268,11 @@ struct WeighedPart {
     std::int64_t start, stop;
 };
 
-/// Splits every part, the masses of whose labels lie beside them; the answer is where each was cut. A part that is a good share of
-/// all labels is scored by all threads, the others run in parallel.
-inline std::vector<std::int64_t> split_by_objective(const SparseRows& vectors, std::size_t n_features, std::span<std::int32_t> labels,
-                                                    std::span<const double> weight, std::span<const WeighedPart> parts,
+/// Splits every part, whose labels have the masses in `weight`; returns where each was cut. A part that is a large
+/// share of all labels is scored by all threads, the others run in parallel.
+inline std::vector<std::int64_t> split_by_objective(const CsrView& vectors, std::size_t n_features,
+                                                    std::span<std::int32_t> labels, std::span<const double> weight,
+                                                    std::span<const WeighedPart> parts,
                                                     const ObjectiveSettings& settings, int n_threads) {
     std::int64_t all = 0;
     for (const auto& part : parts) all += part.stop - part.start;
@@ -269,12 +283,15 @@ inline std::vector<std::int64_t> split_by_objective(const SparseRows& vectors, s
     std::vector<std::int64_t> cuts(parts.size());
     auto split = [&](std::size_t i, ObjectiveSplitter& splitter, int threads) {
         const auto [start, stop] = parts[i];
-        const std::uint64_t seed = stirred(stirred(settings.seed + static_cast<std::uint64_t>(start)) + static_cast<std::uint64_t>(stop));
+        const std::uint64_t seed = splitmix64(splitmix64(settings.seed + static_cast<std::uint64_t>(start)) +
+                                              static_cast<std::uint64_t>(stop));
         const auto size = static_cast<std::size_t>(stop - start);
-        cuts[i] = start + static_cast<std::int64_t>(splitter.split(labels.subspan(start, size), weight.subspan(start, size), seed, threads));
+        cuts[i] = start + static_cast<std::int64_t>(
+                              splitter.split(labels.subspan(start, size), weight.subspan(start, size), seed, threads));
     };
     for (std::size_t i : large) split(i, splitters[0], n_threads);
-    parallel_for(small.size(), n_threads, [&](std::size_t task, int worker) { split(small[task], splitters[worker], 1); });
+    parallel_for(small.size(), n_threads,
+                 [&](std::size_t task, int worker) { split(small[task], splitters[worker], 1); });
     return cuts;
 }
 

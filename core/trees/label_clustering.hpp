@@ -10,8 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "trees/label_vectors.hpp"
+#include "base/hashing.hpp"
 #include "base/parallel.hpp"
+#include "trees/label_vectors.hpp"
 #include "trees/part_vectors.hpp"
 
 namespace ramify {
@@ -30,14 +31,15 @@ struct SplitPart {
 /// Splits one part after another; keeps its memory from part to part.
 class PartSplitter {
 public:
-    PartSplitter(const SparseRows& vectors, std::size_t n_features, const SplitSettings& settings)
+    PartSplitter(const CsrView& vectors, std::size_t n_features, const SplitSettings& settings)
         : part_(vectors, n_features), settings_(settings) {}
 
     /// Reorders `labels` so that the first `n_left` are the one half, each half sorted.
     /// With several threads only the scoring is shared out; every label's score is the same as with one.
     void split(std::span<std::int32_t> labels, std::size_t n_left, std::uint64_t seed, int n_threads) {
-        // Labels without a vector say nothing about where they belong: they are dealt out in proportion.
-        const auto rest = std::stable_partition(labels.begin(), labels.end(), [&](std::int32_t l) { return part_.all_labels().length(l) > 0; });
+        // Labels without a vector are distributed in proportion.
+        const auto rest = std::stable_partition(labels.begin(), labels.end(),
+                                                [&](std::int32_t l) { return part_.all_labels().length(l) > 0; });
         const auto n = static_cast<std::size_t>(rest - labels.begin()), empty = labels.size() - n;
         std::size_t left = (n * n_left + labels.size() / 2) / labels.size();
         left = std::clamp(left, n_left > empty ? n_left - empty : 0, std::min(n, n_left));
@@ -120,7 +122,8 @@ private:
         all_.assign(part_.n_columns(), 0.0f);
     }
 
-    /// A label pulls its own centre towards itself, which in a small part alone would hold it where it is; so that pull is taken off.
+    /// A label pulls its own centre towards itself, which in a small part alone would hold it where it is; so that pull
+    /// is taken off.
     std::pair<float, std::int32_t> scored(std::int32_t k) const {
         const float own = side_[k] == on_left ? own_pull_ : side_[k] == on_right ? -own_pull_ : 0.0f;
         return {own - part_.dot(direction_, k), k};
@@ -129,7 +132,8 @@ private:
     void score(int n_threads) {
         constexpr std::size_t chunk = 64;
         run_tasks((members_.size() + chunk - 1) / chunk, n_threads, [&](std::size_t task, int) {
-            for (std::size_t k = task * chunk; k < std::min(members_.size(), (task + 1) * chunk); ++k) ranked_[k] = scored(members_[k]);
+            for (std::size_t k = task * chunk; k < std::min(members_.size(), (task + 1) * chunk); ++k)
+                ranked_[k] = scored(members_[k]);
         });
     }
 
@@ -142,7 +146,8 @@ private:
                 part_.add(sum, ranked_[place].second, 1.0f);
         });
         for (std::size_t f = 0; f < part_.n_columns(); ++f) all_[f] += left_[f];
-        for (std::size_t place = 0; place < ranked_.size(); ++place) side_[ranked_[place].second] = place < n_left ? on_left : on_right;
+        for (std::size_t place = 0; place < ranked_.size(); ++place)
+            side_[ranked_[place].second] = place < n_left ? on_left : on_right;
     }
 
     /// Moves members to the sides that the ranking says and takes the new direction; the mean cosine to the own centre.
@@ -157,7 +162,8 @@ private:
         const double objective = (left + right) / static_cast<double>(ranked_.size());
         const auto a = static_cast<float>(1 / std::max(left, 1e-9)), b = static_cast<float>(1 / std::max(right, 1e-9));
         for (std::size_t f = 0; f < part_.n_columns(); ++f) direction_[f] = left_[f] * a - (all_[f] - left_[f]) * b;
-        // |c - v| = |c| - cos + (1 - cos^2) / 2|c| + ..., and likewise |c + v|: the last term, with the mean for the cosine.
+        // |c - v| = |c| - cos + (1 - cos^2) / 2|c| + ..., and likewise |c + v|: the last term, with the mean for the
+        // cosine.
         own_pull_ = static_cast<float>((1 - objective * objective) / 2) * (a + b);
         return objective;
     }
@@ -175,13 +181,15 @@ private:
 };
 
 /// Splits every part; parts run in parallel, and where there are too few of them, their labels.
-inline void split_parts(const SparseRows& vectors, std::size_t n_features, std::span<std::int32_t> labels,
+inline void split_parts(const CsrView& vectors, std::size_t n_features, std::span<std::int32_t> labels,
                         std::span<const SplitPart> parts, const SplitSettings& settings, int n_threads) {
     const bool by_part = parts.size() >= static_cast<std::size_t>(2 * n_threads) || n_threads == 1;
-    std::vector<PartSplitter> splitters(by_part ? std::max(n_threads, 1) : 1, PartSplitter(vectors, n_features, settings));
+    std::vector<PartSplitter> splitters(by_part ? std::max(n_threads, 1) : 1,
+                                        PartSplitter(vectors, n_features, settings));
     parallel_for(parts.size(), by_part ? n_threads : 1, [&](std::size_t task, int worker) {
         const auto [start, cut, stop] = parts[task];
-        const std::uint64_t seed = stirred(stirred(settings.seed + static_cast<std::uint64_t>(start)) + static_cast<std::uint64_t>(stop));
+        const std::uint64_t seed = splitmix64(splitmix64(settings.seed + static_cast<std::uint64_t>(start)) +
+                                              static_cast<std::uint64_t>(stop));
         splitters[worker].split(labels.subspan(start, stop - start), cut - start, seed, by_part ? 1 : n_threads);
     });
 }

@@ -26,13 +26,14 @@ struct TreeView {
         std::vector<std::int32_t> leaf(static_cast<std::size_t>(largest) + 1, -1);
         for (int v = 0; v < n_nodes(); ++v) {
             if (!is_leaf(v)) continue;
-            if (leaf[label[v]] >= 0) throw std::invalid_argument("label tree: two leaves have label " + std::to_string(label[v]));
+            if (leaf[label[v]] >= 0)
+                throw std::invalid_argument("label tree: two leaves have label " + std::to_string(label[v]));
             leaf[label[v]] = v;
         }
         return leaf;
     }
 
-    /// Everything that the loops below rely on; a damaged model file must not become a wild read.
+    /// Checks everything that loops over the tree rely on: a damaged model file must not cause an invalid read.
     void validate(std::int64_t n_labels) const {
         const std::size_t n = parent.size();
         if (n == 0 || first_child.size() != n || n_children.size() != n || label.size() != n)
@@ -41,11 +42,12 @@ struct TreeView {
         std::int64_t next_child = 1;
         for (std::size_t v = 0; v < n; ++v) {
             if (label[v] >= 0) {
-                if (label[v] >= n_labels || n_children[v] != 0) throw std::invalid_argument("label tree: bad leaf " + std::to_string(v));
+                if (label[v] >= n_labels || n_children[v] != 0)
+                    throw std::invalid_argument("label tree: bad leaf " + std::to_string(v));
                 continue;
             }
-            if (n_children[v] < 1 || first_child[v] != next_child || next_child + n_children[v] > static_cast<std::int64_t>(n) ||
-                next_child <= static_cast<std::int64_t>(v))
+            if (n_children[v] < 1 || first_child[v] != next_child ||
+                next_child + n_children[v] > static_cast<std::int64_t>(n) || next_child <= static_cast<std::int64_t>(v))
                 throw std::invalid_argument("label tree: bad inner node " + std::to_string(v));
             for (int c = 0; c < n_children[v]; ++c)
                 if (parent[next_child + c] != static_cast<std::int32_t>(v))

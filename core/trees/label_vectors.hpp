@@ -8,74 +8,67 @@
 #include <vector>
 
 #include "base/parallel.hpp"
+#include "base/sparse_rows.hpp"
 
 namespace ramify {
-
-/// Rows of a sparse array, not owned.
-struct SparseRows {
-    std::span<const std::int64_t> start;  // one more than rows
-    std::span<const std::int32_t> column;
-    std::span<const float> value;
-
-    std::size_t size() const { return start.size() - 1; }
-    std::int64_t length(std::size_t row) const { return start[row + 1] - start[row]; }
-};
 
 /// Rows of a sparse array, owned.
 struct LabelVectors {
     std::vector<std::int64_t> start;
-    std::unique_ptr<std::int32_t[]> column;  // not a std::vector: nobody wants the zeros it would write first
+    std::unique_ptr<std::int32_t[]> column;  // not a std::vector, which would write zeros first
     std::unique_ptr<float[]> value;
 };
 
 /// One over the length of every row, and 0 for a row of zeros.
-inline std::vector<float> inverse_norms(const SparseRows& rows, int n_threads) {
+inline std::vector<float> inverse_norms(const CsrView& rows, int n_threads) {
     constexpr std::size_t chunk = 4096;
-    std::vector<float> inverse(rows.size());
-    parallel_for((rows.size() + chunk - 1) / chunk, n_threads, [&](std::size_t task, int) {
-        for (std::size_t row = task * chunk; row < std::min(rows.size(), (task + 1) * chunk); ++row) {
+    const auto n_rows = static_cast<std::size_t>(rows.n_rows());
+    std::vector<float> inverse(n_rows);
+    parallel_for((n_rows + chunk - 1) / chunk, n_threads, [&](std::size_t task, int) {
+        for (std::size_t row = task * chunk; row < std::min(n_rows, (task + 1) * chunk); ++row) {
             double square = 0;
-            for (std::int64_t k = rows.start[row]; k < rows.start[row + 1]; ++k)
-                square += static_cast<double>(rows.value[k]) * rows.value[k];
+            for (std::int64_t k = rows.indptr[row]; k < rows.indptr[row + 1]; ++k)
+                square += static_cast<double>(rows.data[k]) * rows.data[k];
             inverse[row] = square > 0 ? static_cast<float>(1.0 / std::sqrt(square)) : 0.0f;
         }
     });
     return inverse;
 }
 
-/// Asks for a row's memory ahead of time.
-inline void prefetch_row([[maybe_unused]] const SparseRows& rows, [[maybe_unused]] std::size_t row) {
+/// Prefetches a row.
+inline void prefetch_row([[maybe_unused]] const CsrView& rows, [[maybe_unused]] std::size_t row) {
 #if defined(__GNUC__)
-    for (std::int64_t z = rows.start[row]; z < rows.start[row + 1]; z += 16) {
-        __builtin_prefetch(rows.column.data() + z);
-        __builtin_prefetch(rows.value.data() + z);
+    for (std::int64_t z = rows.indptr[row]; z < rows.indptr[row + 1]; z += 16) {
+        __builtin_prefetch(rows.indices.data() + z);
+        __builtin_prefetch(rows.data.data() + z);
     }
 #endif
 }
 
-/// Sums rows scaled to unit length into one dense array; remembers which features it touched as long as that is cheaper than looking.
+/// Sums rows scaled to unit length into one dense array; keeps a list of the features it touched while that is cheaper
+/// than a scan.
 class RowSum {
 public:
     explicit RowSum(std::size_t n_features) : sum_(n_features, 0.0f), is_touched_(n_features, 0) {}
 
-    /// Wants to know how many entries are to come, repetitions included.
+    /// Announces the number of entries to come, repetitions included.
     void begin(std::int64_t n_entries) { keeps_list_ = n_entries < static_cast<std::int64_t>(sum_.size() / 4); }
 
-    void add(const SparseRows& rows, std::size_t row, float scale) {
-        const std::int32_t* column = rows.column.data() + rows.start[row];
-        const float* value = rows.value.data() + rows.start[row];
-        const std::int64_t n = rows.length(row);
+    void add(const CsrView& rows, std::size_t row, float scale) {
+        const std::int32_t* column = rows.indices.data() + rows.indptr[row];
+        const float* value = rows.data.data() + rows.indptr[row];
+        const std::int64_t n = rows.length(static_cast<std::int64_t>(row));
         ++n_rows_;
         for (std::int64_t z = 0; z < n; ++z) sum_[column[z]] += scale * value[z];
         if (keeps_list_) note(column, n);
     }
 
-    /// Appends the entries that are not small, as a vector of unit length, and starts anew.
+    /// Appends the entries that are not small, as a vector of unit length, and resets.
     void take(float prune, std::vector<std::int32_t>& column, std::vector<float>& value) {
         if (!keeps_list_) {
             touched_.resize(sum_.size());
             std::size_t n = 0;
-            for (std::size_t feature = 0; feature < sum_.size(); ++feature) {  // no branch: whether a feature occurs is a coin's toss
+            for (std::size_t feature = 0; feature < sum_.size(); ++feature) {  // no branch: it would be unpredictable
                 touched_[n] = static_cast<std::int32_t>(feature);
                 n += sum_[feature] != 0;
             }
@@ -101,7 +94,8 @@ public:
         column.resize(end);
         value.resize(end);
         const double kept = std::sqrt(square(value.data() + begin, end - begin));
-        if (!(kept > 1e-6 * static_cast<double>(n_rows_))) {  // unit rows that cancel each other: what is left is rounding
+        if (!(kept >
+              1e-6 * static_cast<double>(n_rows_))) {  // unit rows that cancel each other: what is left is rounding
             column.resize(begin);
             value.resize(begin);
         }
@@ -144,8 +138,8 @@ private:
 
 /// `examples[start_of[l] .. start_of[l + 1]]` are the positive rows of label l.
 /// Entries smaller than `prune` times the vector's root mean square are dropped before the vector is normalised:
-/// the long thin tail of a frequent label is most of the memory and next to nothing of the direction.
-inline LabelVectors label_vectors(const SparseRows& rows, std::size_t n_features, std::span<const std::int64_t> start_of,
+/// the long thin tail of a frequent label takes most of the memory and hardly changes the direction.
+inline LabelVectors label_vectors(const CsrView& rows, std::size_t n_features, std::span<const std::int64_t> start_of,
                                   std::span<const std::int32_t> examples, float prune, int n_threads) {
     struct Block {
         std::vector<std::int32_t> column;
@@ -180,7 +174,7 @@ inline LabelVectors label_vectors(const SparseRows& rows, std::size_t n_features
             const std::size_t before = block.column.size();
             sums[worker]->begin(work(label));
             for (std::int64_t k = start_of[label]; k < start_of[label + 1]; ++k) {
-                // Rows lie anywhere in memory, so the processor cannot guess the next one by itself.
+                // Rows are scattered in memory: prefetch the next one.
                 if (k + 1 < start_of[label + 1]) prefetch_row(rows, examples[k + 1]);
                 sums[worker]->add(rows, examples[k], inverse[examples[k]]);
             }

@@ -1,4 +1,4 @@
-/// The label vectors of one part of a tree's level, features numbered anew so that centres are as short as the part is small.
+/// The label vectors of one part of a tree's level, with features renumbered so that small parts have short centres.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,9 @@ namespace ramify {
 /// Keeps its memory from part to part. Members of the part are numbered in the order in which they were gathered.
 class PartVectors {
 public:
-    PartVectors(const SparseRows& vectors, std::size_t n_features) : vectors_(vectors), n_features_(n_features) {}
+    PartVectors(const CsrView& vectors, std::size_t n_features) : vectors_(vectors), n_features_(n_features) {}
 
-    const SparseRows& all_labels() const { return vectors_; }
+    const CsrView& all_labels() const { return vectors_; }
     std::size_t size() const { return begin_.size(); }
     std::size_t n_columns() const { return n_columns_; }
 
@@ -28,11 +28,11 @@ public:
         length_.resize(n);
         if (entries > n_features_) {  // most features occur: a copy would only cost memory
             for (std::size_t k = 0; k < n; ++k) {
-                begin_[k] = vectors_.start[labels[k]];
+                begin_[k] = vectors_.indptr[labels[k]];
                 length_[k] = vectors_.length(labels[k]);
             }
-            column_ = vectors_.column.data();
-            value_ = vectors_.value.data();
+            column_ = vectors_.indices.data();
+            value_ = vectors_.data.data();
             n_columns_ = n_features_;
             return;
         }
@@ -44,14 +44,14 @@ public:
         for (std::size_t k = 0; k < n; ++k) {
             begin_[k] = static_cast<std::int64_t>(at);
             length_[k] = vectors_.length(labels[k]);
-            for (std::int64_t z = vectors_.start[labels[k]]; z < vectors_.start[labels[k] + 1]; ++z, ++at) {
-                std::int32_t& number = number_[vectors_.column[z]];
+            for (std::int64_t z = vectors_.indptr[labels[k]]; z < vectors_.indptr[labels[k] + 1]; ++z, ++at) {
+                std::int32_t& number = number_[vectors_.indices[z]];
                 if (number < 0) {
                     number = static_cast<std::int32_t>(used_.size());
-                    used_.push_back(vectors_.column[z]);
+                    used_.push_back(vectors_.indices[z]);
                 }
                 own_column_[at] = number;
-                own_value_[at] = vectors_.value[z];
+                own_value_[at] = vectors_.data[z];
             }
         }
         for (std::int32_t feature : used_) number_[feature] = -1;
@@ -75,11 +75,11 @@ public:
             for (int lane = 0; lane < 4; ++lane) sum[lane] += d[column[z + lane]] * value[z + lane];
         for (; z < length_[k]; ++z) sum[0] += d[column[z]] * value[z];
         const float total = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-        return total == total ? total : 0.0f;  // an order with NaN in it is no order
+        return total == total ? total : 0.0f;  // NaN would break the order
     }
 
 private:
-    SparseRows vectors_;
+    CsrView vectors_;
     std::size_t n_features_, n_columns_ = 0;
     const std::int32_t* column_ = nullptr;  // of the part: the given vectors, or the copy below
     const float* value_ = nullptr;
@@ -95,7 +95,8 @@ struct CentreLengths {
 
 inline CentreLengths centre_lengths(std::span<const float> left_sum, std::span<const float> all_sum) {
     double left = 0, right = 0;
-    for (std::size_t f = 0; f < left_sum.size(); f += 256) {  // short runs in float, their sum in double: fast, and exact enough
+    for (std::size_t f = 0; f < left_sum.size();
+         f += 256) {  // short runs in float, their sum in double: fast, and exact enough
         float left_run[4] = {}, right_run[4] = {};
         const std::size_t end = std::min(left_sum.size(), f + 256);
         std::size_t g = f;
@@ -120,14 +121,6 @@ template <class Work>
 void run_tasks(std::size_t n_tasks, int n_threads, Work&& work) {
     if (n_threads > 1) return parallel_for(n_tasks, n_threads, work);
     for (std::size_t task = 0; task < n_tasks; ++task) work(task, 0);
-}
-
-/// Stirs a part's place into the seed: a part is split alike whoever splits it, and whenever.
-inline std::uint64_t stirred(std::uint64_t x) {
-    x += 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
 }
 
 }  // namespace ramify

@@ -26,13 +26,13 @@ inline std::vector<std::int32_t> breadth_first(std::span<const std::int32_t> par
     return order;
 }
 
-/// Distance from the root; wants parents numbered before their children.
+/// Distance from the root; parents must be numbered before their children.
 inline void node_depths(std::span<const std::int32_t> parent, std::span<std::int32_t> depth) {
     depth[0] = 0;
     for (std::size_t node = 1; node < parent.size(); ++node) depth[node] = depth[parent[node]] + 1;
 }
 
-/// Folds every node's value into its parent, leaves first; wants parents numbered before their children.
+/// Folds every node's value into its parent, leaves first; parents must be numbered before their children.
 template <class Value, class Fold>
 void fold_upwards(std::span<const std::int32_t> parent, std::span<Value> values, Fold fold) {
     for (std::size_t node = parent.size(); node-- > 1;) values[parent[node]] = fold(values[parent[node]], values[node]);
@@ -40,7 +40,8 @@ void fold_upwards(std::span<const std::int32_t> parent, std::span<Value> values,
 
 /// Huffman's code of any arity over frequencies sorted from low to high: the parent of every node.
 /// Leaves are the first nodes, in the order given; the root is the last node. Two queues instead of a heap:
-/// merged nodes come out in rising order by themselves. On a tie a leaf goes before a merged node, which keeps the tree shallow.
+/// merged nodes come out in rising order by themselves. On a tie a leaf goes before a merged node, which keeps the tree
+/// shallow.
 inline std::vector<std::int32_t> huffman_parents(std::span<const double> frequency, std::int32_t arity) {
     const std::size_t n = frequency.size(), wide = static_cast<std::size_t>(arity);
     std::vector<std::int32_t> parent(n, -1);

@@ -89,12 +89,12 @@ def test_what_cannot_be_written_is_refused(tmp_path, save, X, Y, message):
 @pytest.mark.parametrize(
     ("feature_ptr", "features", "label_ptr", "message"),
     [
-        ([0, 2], [0], [0, 0], "feature_ptr must rise"),
-        ([0, -1], [0], [0, 0], "feature_ptr must rise"),
-        ([0, 1, 0], [0], [0, 0, 0], "feature_ptr must rise"),
-        ([0, 1], [0], [0, 1], "label_ptr must rise"),
+        ([0, 2], [0], [0, 0], "feature_ptr must not decrease"),
+        ([0, -1], [0], [0, 0], "feature_ptr must not decrease"),
+        ([0, 1, 0], [0], [0, 0, 0], "feature_ptr must not decrease"),
+        ([0, 1], [0], [0, 1], "label_ptr must not decrease"),
         ([0, 1], [0], [0], "same length"),
-        ([], [0], [], "feature_ptr must rise"),
+        ([], [0], [], "feature_ptr must not decrease"),
         ([0, 0], [], [0, 0], "same length"),
     ],
 )

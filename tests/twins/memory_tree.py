@@ -19,8 +19,8 @@ SETTINGS = {
     "eps": 0.05,
     "scorer_rate": 0.1,
     "normalize": True,
-    "one_of": False,
-    "has_label_rest": True,
+    "is_multiclass": False,
+    "has_one_against_rest": True,
     "max_examples": 0,
     "forget": "oldest",
     "seed": 3,
@@ -161,9 +161,9 @@ class MemoryTwin:
     def probabilities(self, x, votes):
         answer = []
         for label, vote in votes:
-            p = logistic(self.log_odds(x, label, vote)) if self.has_label_rest else min(vote, 1.0)
+            p = logistic(self.log_odds(x, label, vote)) if self.has_one_against_rest else min(vote, 1.0)
             answer.append([label, vote, p])
-        if self.one_of and answer:
+        if self.is_multiclass and answer:
             total = 0.0
             for _, _, p in answer:
                 total += p
@@ -217,7 +217,7 @@ class MemoryTwin:
             if score > 0:
                 best.use = single(best.use + single(2 * rewards[0] - 1))
             self.learn_similarity(x, neighbours, rewards)
-        if self.has_label_rest:
+        if self.has_one_against_rest:
             self.learn_rest(x, labels, weight, candidates)
 
     @staticmethod

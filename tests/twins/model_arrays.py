@@ -35,7 +35,7 @@ ARRAYS = {index: make_arrays(index) for index in ("bitmap", "bucket", "hashed")}
 ROWS = random_rows(np.random.default_rng(2), 6, N_FEATURES, density=0.5)
 
 
-def build(arrays, *, n_labels=N_LABELS, low=-1.0, step=0.5, one_of=False, n_features=N_FEATURES, bias=0.5):
+def build(arrays, *, n_labels=N_LABELS, low=-1.0, step=0.5, is_multiclass=False, n_features=N_FEATURES, bias=0.5):
     return _core.LabelTreeModel(
         {name: arrays[name] for name in DTYPES if name in arrays},
         *(arrays[name] for name in TREE_ARRAYS),
@@ -44,5 +44,5 @@ def build(arrays, *, n_labels=N_LABELS, low=-1.0, step=0.5, one_of=False, n_feat
         arrays["link"],
         low,
         step,
-        one_of,
+        is_multiclass,
     )

@@ -19,7 +19,7 @@ SETTINGS = {
     "l2": 0.0,
     "normalize": True,
     "bias": 0.5,
-    "one_of": False,
+    "is_multiclass": False,
     "buffer_entries": 1000,
     "memory_budget": 0,
     "policy": "fair",
@@ -102,14 +102,14 @@ def incremental_plt(parent, label, X, Y, weight, settings):
     return classifiers
 
 
-def label_probabilities(state, x, n_labels, one_of):
+def label_probabilities(state, x, n_labels, is_multiclass):
     """Products of the conditional probabilities along the paths, in float64; labels without a leaf have none."""
     parent, label = state["parent"], state["label"]
     conditional = np.ones(len(parent))
     for node, (children, weights, _) in blocks_of(state, len(x) - 1).items():
         scores = x @ weights
-        p = np.exp(scores - scores.max()) if one_of and node >= 0 else expit(scores)
-        conditional[children] = p / p.sum() if one_of and node >= 0 else p
+        p = np.exp(scores - scores.max()) if is_multiclass and node >= 0 else expit(scores)
+        conditional[children] = p / p.sum() if is_multiclass and node >= 0 else p
     answer = np.zeros(n_labels)
     for node in np.flatnonzero(label >= 0):
         above, product = int(node), 1.0

@@ -13,6 +13,7 @@ Values = dict[str, Any]
 
 _SCHEMA = ("n_features", "labels", "feature_names", "label_names", "feature_column_names", "vectorizer")
 _ONLINE = ("OnlinePLTClassifier", "LOMTreeClassifier", "MemoryTreeClassifier")
+_SETTINGS = {"one_of": "is_multiclass", "has_label_rest": "has_one_against_rest"}
 _DEFAULT_ESTIMATOR: Values = {"$model": "PLTClassifier", "parameters": {"beam": None, "bound": 0.0}}
 _TREE_OPTIONS = (
     "recall",
@@ -141,6 +142,7 @@ def _upgrade_fitted(name: str, parameters: Values, old: Values, state: Values) -
     schema = {key: old[key] for key in _SCHEMA if key in old}
     if name in _ONLINE:
         schema["is_stream"] = True
+        values["settings"] = {_SETTINGS.get(key, key): value for key, value in values["settings"].items()}
         columns = values.pop("feature_columns")
         if columns:
             schema["named_columns"] = columns

@@ -95,12 +95,12 @@ def test_no_rows_and_empty_rows_are_answered(model):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("one_of", [False, True])
-def test_values_that_are_no_numbers_cannot_lead_astray(value, one_of):
+@pytest.mark.parametrize("is_multiclass", [False, True])
+def test_values_that_are_no_numbers_cannot_lead_astray(value, is_multiclass):
     X = ROWS.copy()
     X.data[::3] = value
     for arrays in ARRAYS.values():
-        model = build(arrays, one_of=one_of)
+        model = build(arrays, is_multiclass=is_multiclass)
         _, _, probabilities, _ = model.search(*csr_parts(X), None, 0.0, None, 0, 1)
         assert ((probabilities > 0) & (probabilities <= 1)).all()
         _, indices, values = csr_parts(X[[0]])

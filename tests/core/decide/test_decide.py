@@ -29,8 +29,8 @@ def pass_arguments(**changed):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"indptr": np.array([0, 2], LONG)}, "do not fit"),
-        ({"indptr": np.array([0, 4, 3], LONG)}, "must not fall"),
+        ({"indptr": np.array([0, 2], LONG)}, "must begin with 0 and end with"),
+        ({"indptr": np.array([0, 4, 3], LONG)}, "must not decrease"),
         ({"indices": np.array([0, 3, 1], INT)}, "column 3 is outside"),
         ({"indices": np.array([2, 0, 1], INT)}, "P: labels of a row must be sorted"),
         ({"indices": np.array([0, 0, 1], INT)}, "distinct"),
@@ -72,7 +72,7 @@ def ascent_arguments(**changed):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"measure": "accuracy"}, "no measure accuracy"),
+        ({"measure": "accuracy"}, "unknown measure accuracy"),
         ({"k": 0}, "at least 1"),
         ({"order": np.array([2], LONG)}, "row numbers"),
         ({"order": np.array([-1], LONG)}, "row numbers"),

@@ -78,7 +78,7 @@ def test_threads_change_no_bit_of_training(size, shape):
         assert same_arrays(expected, two.train(solver))
         assert same_arrays(expected, five.train(solver))
         solvers = [solver, solver_settings(C=0.1), solver]
-        first, *others = (trainer.held_out(solvers, 0.5, 100, one_of=True) for trainer in (one, two, five))
+        first, *others = (trainer.held_out(solvers, 0.5, 100, is_multiclass=True) for trainer in (one, two, five))
         assert all(np.array_equal(a, b) for a, b in zip(first[0][0], first[0][2], strict=True))
         for found, stands_for in others:
             assert np.array_equal(stands_for, first[1])

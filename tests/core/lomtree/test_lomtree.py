@@ -285,7 +285,7 @@ def test_a_tree_with_a_circle_is_refused():
     below = next(v for v in inner if v != 0)
     above = state["parent"][below]
     (state["left"] if state["left"][above] == below else state["right"])[above] = above
-    with pytest.raises(ValueError, match="do not fit together"):
+    with pytest.raises(ValueError, match="are inconsistent"):
         lom_tree(6).restore(state, 60)
 
 
@@ -294,7 +294,7 @@ def test_a_tree_with_a_circle_is_refused():
     [
         ({"labels": np.array([-1], np.int32)}, "class -1"),
         ({"labels": np.array([0, 1], np.int32)}, "number of rows"),
-        ({"indices": np.array([1, 1], np.int32)}, "must rise"),
+        ({"indices": np.array([1, 1], np.int32)}, "strictly increasing"),
         ({"indices": np.array([-1, 1], np.int32)}, "column -1"),
         ({"indptr": np.array([0, 3])}, "row pointers"),
         ({"data": np.ones(1, np.float32)}, "differ in length"),

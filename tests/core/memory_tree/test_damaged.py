@@ -20,12 +20,12 @@ from twins.memory_tree import SETTINGS, core_tree, learn
 LONG, INT, FLOAT = np.int64, np.int32, np.float32
 OPTIONS = {
     "plain": {},
-    "one class": {"one_of": True, "has_label_rest": False},
+    "one class": {"is_multiclass": True, "has_one_against_rest": False},
     "bounded": {"max_examples": 30},
     "useful": {"max_examples": 30, "forget": "least_useful", "normalize": False},
 }
 STATES = {
-    name: learn(core_tree(**changes), *stream(0, 60, changes.get("one_of", False))).state()
+    name: learn(core_tree(**changes), *stream(0, 60, changes.get("is_multiclass", False))).state()
     for name, changes in OPTIONS.items()
 }
 ROWS, _ = stream(8, 6, True)
@@ -51,8 +51,8 @@ def ask_everything(core):
     assert core.memory > 0
 
 
-def go_on(core, one_of):
-    learn(core, *stream(9, 40, one_of))
+def go_on(core, is_multiclass):
+    learn(core, *stream(9, 40, is_multiclass))
     core.revisit(np.arange(core.n_examples), None)
     ask_everything(core)
     core.state()
@@ -70,7 +70,7 @@ def test_damaged_states_are_refused_or_answer(which, hurt):
     except ValueError:
         assert core.n_examples == core.n_learned == 0  # as it was
     ask_everything(core)
-    go_on(core, changes.get("one_of", False))
+    go_on(core, changes.get("is_multiclass", False))
 
 
 @pytest.mark.parametrize("name", sorted(STATES["plain"]))
@@ -96,7 +96,7 @@ def test_a_feature_that_is_listed_twice_is_refused(place):
 
 def test_a_tree_that_has_learned_takes_no_other_state():
     core = learn(core_tree(), *stream(0, 5, False))
-    with pytest.raises(ValueError, match="knows nothing yet"):
+    with pytest.raises(ValueError, match="only a new memory tree"):
         core.restore(STATES["plain"], N_LABELS)
     check_invariants(core)
 

@@ -17,8 +17,8 @@ from twins.memory_tree import SETTINGS, MemoryTwin, core_tree, learn
 N_FEATURES, N_LABELS = 12, 6
 
 
-def stream(seed, n_rows, one_of, n_labels=N_LABELS, n_features=N_FEATURES):
-    """Rows about their labels, a few of them given twice, some without a feature or, unless one_of, without a label."""
+def stream(seed, n_rows, is_multiclass, n_labels=N_LABELS, n_features=N_FEATURES):
+    """Rows about their labels: a few occur twice, some have no feature or, unless is_multiclass, no label."""
     generator = np.random.default_rng(seed)
     y = generator.integers(0, n_labels, n_rows)
     X = (generator.random((n_rows, n_features)) < 0.25) * generator.random((n_rows, n_features))
@@ -26,7 +26,7 @@ def stream(seed, n_rows, one_of, n_labels=N_LABELS, n_features=N_FEATURES):
     X[generator.random(n_rows) < 0.05] = 0.0
     Y = np.zeros((n_rows, n_labels))
     Y[np.arange(n_rows), y] = 1
-    if not one_of:
+    if not is_multiclass:
         Y += generator.random(Y.shape) < 0.1
         Y[generator.random(n_rows) < 0.1] = 0
     again = generator.integers(0, n_rows, n_rows // 8)
@@ -86,8 +86,8 @@ OPTIONS = st.fixed_dictionaries(
         "reroutes": st.integers(0, 3),
         "n_leaves": st.integers(1, 4),
         "n_neighbours": st.sampled_from([0, 1, 5]),
-        "one_of": st.booleans(),
-        "has_label_rest": st.booleans(),
+        "is_multiclass": st.booleans(),
+        "has_one_against_rest": st.booleans(),
         "normalize": st.booleans(),
         "max_examples": st.sampled_from([0, 1, 17]),
         "forget": st.sampled_from(["oldest", "least_useful"]),
@@ -111,33 +111,33 @@ def test_invariants_hold_after_any_sequence_of_rows_passes_and_resumptions(optio
             if before.n_learned:
                 core.restore(before.state(), N_LABELS)
         elif action == "ask":
-            X, _ = stream(seed, 3, options["one_of"])
+            X, _ = stream(seed, 3, options["is_multiclass"])
             before = core.state()
             core.query(*csr_parts(X), N_LABELS, 3, 0.0, None, 1)
             assert all(np.array_equal(values, before[name]) for name, values in core.state().items())
         else:
             learned = core.n_learned
-            learn(core, *stream(seed + step, action, options["one_of"]))
+            learn(core, *stream(seed + step, action, options["is_multiclass"]))
             assert core.n_learned == learned + action
             bound = options["max_examples"] or math.inf
             assert min(1, bound) <= core.n_examples <= min(n + action, bound)
         check_invariants(core)
 
 
-@pytest.mark.parametrize("one_of", [True, False])
+@pytest.mark.parametrize("is_multiclass", [True, False])
 @pytest.mark.parametrize(
     "changes",
     [
         {},
         {"n_leaves": 1, "n_neighbours": 1, "reroutes": 0},
         {"leaf_multiplier": 3.0, "n_neighbours": 0, "alpha": 0.2, "reroutes": 3},
-        {"has_label_rest": False, "max_examples": 30, "normalize": False},
+        {"has_one_against_rest": False, "max_examples": 30, "normalize": False},
         {"max_examples": 25, "forget": "least_useful", "scorer_rate": 0.0},
     ],
 )
-def test_the_core_is_its_plain_twin(one_of, changes):
-    changes = {**changes, "one_of": one_of}
-    X, Y = stream(5, 140, one_of)
+def test_the_core_is_its_plain_twin(is_multiclass, changes):
+    changes = {**changes, "is_multiclass": is_multiclass}
+    X, Y = stream(5, 140, is_multiclass)
     weight = np.random.default_rng(1).integers(0, 3, X.shape[0]).astype(np.float32)
     core, twin = learn(core_tree(**changes), X, Y, weight), MemoryTwin(**changes)
     for i in range(X.shape[0]):
@@ -164,7 +164,7 @@ def test_the_core_is_its_plain_twin(one_of, changes):
         )
     assert core.sharpness == pytest.approx(math.exp(twin.log_sharpness.value), rel=1e-6)
     # The same answers.
-    asked, _ = stream(6, 20, one_of)
+    asked, _ = stream(6, 20, is_multiclass)
     indptr, labels, probabilities, *_ = core.query(*csr_parts(asked), N_LABELS, None, 0.0, None, 1)
     answer = sparse.csr_array((probabilities, labels, indptr), shape=(20, N_LABELS)).toarray()
     for i in range(20):
@@ -175,10 +175,10 @@ def test_the_core_is_its_plain_twin(one_of, changes):
 
 
 @pytest.mark.parametrize("changes", [{}, {"max_examples": 40}, {"max_examples": 40, "forget": "least_useful"}])
-@pytest.mark.parametrize("one_of", [True, False])
-def test_a_resumed_tree_goes_on_bit_for_bit(one_of, changes):
-    changes = {**changes, "one_of": one_of}
-    X, Y = stream(2, 120, one_of)
+@pytest.mark.parametrize("is_multiclass", [True, False])
+def test_a_resumed_tree_goes_on_bit_for_bit(is_multiclass, changes):
+    changes = {**changes, "is_multiclass": is_multiclass}
+    X, Y = stream(2, 120, is_multiclass)
     whole, first = learn(core_tree(**changes), X, Y), learn(core_tree(**changes), X[:70], Y[:70])
     second = core_tree(**changes)
     second.restore(first.state(), N_LABELS)
@@ -191,7 +191,9 @@ def test_one_leaf_finds_every_stored_example_by_its_own_key():
     X, _ = stream(3, 60, True)
     X = sparse.csr_array(np.unique(X.toarray(), axis=0))
     Y = sparse.csr_array(np.eye(X.shape[0], dtype=np.float32))
-    core = learn(core_tree(leaf_multiplier=1000.0, one_of=True, has_label_rest=False, scorer_rate=0.0), X, Y)
+    core = learn(
+        core_tree(leaf_multiplier=1000.0, is_multiclass=True, has_one_against_rest=False, scorer_rate=0.0), X, Y
+    )
     _, shape = check_invariants(core)
     assert shape.n_nodes == 1
     _, found, _, _, n_examples = core.query(*csr_parts(X), X.shape[0], 1, 0.0, None, 1)
@@ -204,7 +206,7 @@ def test_most_examples_are_found_by_their_own_key_in_a_deep_tree():
     generator = np.random.default_rng(0)
     X = sparse.csr_array(sparse.random(1500, 400, density=0.03, random_state=generator, dtype=np.float32))
     Y = sparse.csr_array(np.eye(1500, dtype=np.float32))
-    settings_ = {"leaf_multiplier": 2.0, "n_leaves": 1, "one_of": True, "has_label_rest": False}
+    settings_ = {"leaf_multiplier": 2.0, "n_leaves": 1, "is_multiclass": True, "has_one_against_rest": False}
     core = learn(core_tree(**settings_), X, Y)
     _, shape = check_invariants(core)
     assert shape.depth.max() >= 6
@@ -217,7 +219,7 @@ def test_a_query_touches_logarithmically_many_nodes_and_examples():
     touched = []
     for n in (500, 4000):
         X, Y = stream(generator.integers(100), n, True, n_labels=50, n_features=60)
-        core = learn(core_tree(one_of=True, has_label_rest=False, n_leaves=2, leaf_multiplier=2.0), X, Y)
+        core = learn(core_tree(is_multiclass=True, has_one_against_rest=False, n_leaves=2, leaf_multiplier=2.0), X, Y)
         *_, n_nodes, n_examples = core.query(*csr_parts(X[:200]), 50, 1, 0.0, None, 1)
         _, shape = check_invariants(core)
         # Per leaf at most a path of nodes and a full leaf; one side at most exp((1 - alpha) / alpha) times the other.
@@ -235,7 +237,7 @@ def test_balance_keeps_a_stream_of_one_label_and_one_row_logarithmic():
     """Equal keys cannot be told apart; the tree halves them all the same."""
     X = sparse.csr_array(np.ones((400, 1), dtype=np.float32) * np.arange(1, 401, dtype=np.float32)[:, None])
     Y = sparse.csr_array(np.ones((400, 1), dtype=np.float32))
-    core = learn(core_tree(normalize=False, leaf_multiplier=0.5, one_of=True), X, Y)
+    core = learn(core_tree(normalize=False, leaf_multiplier=0.5, is_multiclass=True), X, Y)
     _, shape = check_invariants(core)
     assert core.n_examples == 400
     assert shape.depth.max() <= 1 + math.log(400) / -math.log(math.e / (1 + math.e))
@@ -254,7 +256,7 @@ def test_a_row_given_again_adds_weight_and_no_example():
 
 def test_the_oldest_leave_a_bounded_memory_and_labels_leave_with_them():
     X = sparse.csr_array(np.eye(20, dtype=np.float32))
-    core = learn(core_tree(max_examples=5, one_of=True, has_label_rest=False, leaf_multiplier=0.5), X, X)
+    core = learn(core_tree(max_examples=5, is_multiclass=True, has_one_against_rest=False, leaf_multiplier=0.5), X, X)
     assert (core.n_examples, core.n_forgotten) == (5, 15)
     assert sorted(core.state()["arrival"].tolist()) == [16, 17, 18, 19, 20]
     answer = core.named(*csr_parts(X), 20, np.arange(20, dtype=np.int32), 1)
@@ -272,7 +274,7 @@ def test_the_least_useful_leave_and_what_is_asked_for_stays():
     Y = np.zeros((72, 40), dtype=np.float32)
     Y[np.arange(72), labels] = 1
     X, Y = sparse.csr_array(np.array(rows)), sparse.csr_array(Y)
-    core = learn(core_tree(max_examples=12, forget="least_useful", one_of=True, leaf_multiplier=10.0), X, Y)
+    core = learn(core_tree(max_examples=12, forget="least_useful", is_multiclass=True, leaf_multiplier=10.0), X, Y)
     kept = core.state()["y_label"]
     assert (kept < 4).sum() >= 6
     _, found, *_ = core.query(*csr_parts(sparse.csr_array(useful)), 40, 1, 0.0, None, 1)

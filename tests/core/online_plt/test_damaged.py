@@ -27,9 +27,9 @@ def first_fit(label, indices, values):
     return 0, False
 
 
-def make_state(policy, rule, one_of):
-    X, Y = stream(np.random.default_rng(0), 40, N_LABELS, one_of)
-    changes = {"policy": policy, "rule": rule, "one_of": one_of}
+def make_state(policy, rule, is_multiclass):
+    X, Y = stream(np.random.default_rng(0), 40, N_LABELS, is_multiclass)
+    changes = {"policy": policy, "rule": rule, "is_multiclass": is_multiclass}
     if policy == "none":
         core = learner(**changes)
         core.adopt(*(np.array(a, INT) for a in ([-1] + [0] * 14, [1] + [-1] * 14, [14] + [0] * 14, range(-1, 14))), 14)
@@ -38,10 +38,10 @@ def make_state(policy, rule, one_of):
 
 
 STATES = {
-    f"{policy}, {rule}, {one_of}": make_state(policy, rule, one_of)
+    f"{policy}, {rule}, {is_multiclass}": make_state(policy, rule, is_multiclass)
     for policy in [*POLICIES, "none"]
     for rule in ("adagrad", "fobos")
-    for one_of in (False, True)
+    for is_multiclass in (False, True)
 }
 ROWS = random_rows(np.random.default_rng(2), 6, N_FEATURES, density=0.5)
 
@@ -76,8 +76,8 @@ def ask_everything(core):
 
 def go_on(core, changes):
     """A model that was taken back learns on, with labels old and new, or says what it has lost."""
-    one_of = changes["one_of"]
-    X, Y = stream(np.random.default_rng(9), 20, N_LABELS + (0 if changes["policy"] == "none" else 6), one_of)
+    is_multiclass = changes["is_multiclass"]
+    X, Y = stream(np.random.default_rng(9), 20, N_LABELS + (0 if changes["policy"] == "none" else 6), is_multiclass)
     try:
         learn(core, X, Y, n_threads=2)
     except ValueError as error:
@@ -154,7 +154,7 @@ def test_what_is_wrong_with_a_state_is_said():
         ("label", leaves[0], -2, "label"),
         ("label", leaves[0], state["label"][leaves[1]], "two leaves"),
         ("parent", 0, 0, "no root"),
-        ("parent", 1, 1, "circle|no parent"),
+        ("parent", 1, 1, "cycle|no parent"),
         ("parent", leaves[-1], leaves[0], "no parent"),
         ("feature", 0, 2**31, "feature"),
         ("feature", 0, state["feature"][1], "listed twice"),
@@ -188,7 +188,7 @@ def test_a_very_deep_tree_is_taken_back_at_once():
         "column_child": np.arange(1, 2 * n + 1, dtype=INT), "feature": np.zeros(0, np.uint32),
         "weight": np.zeros(0, FLOAT), "sum": np.zeros(0, FLOAT), "counts": np.zeros(4, np.uint64),
     }  # fmt: skip
-    core = learner(policy="none", one_of=True)
+    core = learner(policy="none", is_multiclass=True)
     core.restore(state, n + 1)
     assert core.n_leaves(0) == n + 1
     assert core.n_leaves(2) == n
@@ -198,7 +198,7 @@ def test_only_a_fresh_learner_takes_back_a_state():
     changes, state = STATES["fair, adagrad, False"]
     core = learner(**changes)
     core.restore(state, N_LABELS)
-    with pytest.raises(ValueError, match="knows nothing yet"):
+    with pytest.raises(ValueError, match="only a new learner"):
         core.restore(state, N_LABELS)
     ask_everything(core)
 

@@ -29,9 +29,9 @@ POLICIES = ["fair", "best", "balanced", "random", "cpt"]
 N_FEATURES = 7
 
 
-def stream(rng, n_rows, n_labels, one_of, all_have_labels=False):
+def stream(rng, n_rows, n_labels, is_multiclass, all_have_labels=False):
     X = random_rows(rng, n_rows, N_FEATURES)
-    if one_of:
+    if is_multiclass:
         Y = np.eye(n_labels)[rng.integers(0, n_labels, n_rows)]
     else:
         Y = (rng.random((n_rows, n_labels)) < 0.15).astype(float)
@@ -39,12 +39,12 @@ def stream(rng, n_rows, n_labels, one_of, all_have_labels=False):
     return X, sparse.csr_array(Y.astype(np.float32))
 
 
-def compare_steps(rule, policy, one_of, tolerance, n_rows=50):
+def compare_steps(rule, policy, is_multiclass, tolerance, n_rows=50):
     """Weights of a growing tree are those of the twin that knew the tree from the start."""
     rng = np.random.default_rng(3)
-    X, Y = stream(rng, n_rows, 9, one_of)
+    X, Y = stream(rng, n_rows, 9, is_multiclass)
     weight = rng.choice([0.5, 1.0, 2.0], n_rows).astype(np.float32)
-    changes = {**RULES[rule], "policy": policy, "one_of": one_of}
+    changes = {**RULES[rule], "policy": policy, "is_multiclass": is_multiclass}
     core = learn(learner(**changes), X, Y, weight)
     state = core.state(1)
     settings = {**SETTINGS, **changes}
@@ -60,18 +60,18 @@ def compare_steps(rule, policy, one_of, tolerance, n_rows=50):
                 np.testing.assert_allclose(s, expected.sums, rtol=10 * tolerance, atol=tolerance)
             compared += 1
             assert node == -1 or state["parent"][child] == node
-    assert compared == len(state["parent"]) - (one_of or -1 not in blocks)
+    assert compared == len(state["parent"]) - (is_multiclass or -1 not in blocks)
 
 
 # Fast reciprocals are good to about three digits; on a few dozen steps this is what becomes of it.
 TOLERANCE = 5e-3 if _core.instruction_set() != "baseline" else 2e-4
 
 
-@pytest.mark.parametrize("one_of", [False, True], ids=["multi-label", "multi-class"])
+@pytest.mark.parametrize("is_multiclass", [False, True], ids=["multi-label", "multi-class"])
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("rule", RULES)
-def test_steps_are_those_of_the_twin(rule, policy, one_of):
-    compare_steps(rule, policy, one_of, TOLERANCE if "adagrad" in rule else 2e-4)
+def test_steps_are_those_of_the_twin(rule, policy, is_multiclass):
+    compare_steps(rule, policy, is_multiclass, TOLERANCE if "adagrad" in rule else 2e-4)
 
 
 def test_one_step_is_right_to_a_thousandth():
@@ -86,8 +86,8 @@ def test_every_instruction_set_takes_the_same_steps_and_finds_the_same_labels(na
     script = """
 import core.online_plt.test_learner as t
 for rule in t.RULES:
-    for one_of in (False, True):
-        t.compare_steps(rule, "fair", one_of, t.TOLERANCE if "adagrad" in rule else 2e-4)
+    for is_multiclass in (False, True):
+        t.compare_steps(rule, "fair", is_multiclass, t.TOLERANCE if "adagrad" in rule else 2e-4)
 for seed in range(5):
     t.compare_searches(t.grown(seed, 40, "fair", "adagrad", seed % 2 == 1), 4, 0.05)
 """
@@ -97,16 +97,19 @@ for seed in range(5):
 class Grown:
     """A tree grown on a stream, rows to ask it about, and what the twin and the core say to every label."""
 
-    def __init__(self, seed, n_labels, policy, rule, one_of):
+    def __init__(self, seed, n_labels, policy, rule, is_multiclass):
         rng = np.random.default_rng(seed)
-        X, Y = stream(rng, 60, n_labels, one_of, all_have_labels=seed % 3 == 0)
-        self.core = learn(learner(policy=policy, one_of=one_of, **RULES[rule]), X, Y)
-        self.n_labels, self.one_of = n_labels, one_of
+        X, Y = stream(rng, 60, n_labels, is_multiclass, all_have_labels=seed % 3 == 0)
+        self.core = learn(learner(policy=policy, is_multiclass=is_multiclass, **RULES[rule]), X, Y)
+        self.n_labels, self.is_multiclass = n_labels, is_multiclass
         self.X = random_rows(rng, 5, N_FEATURES)
         bias = RULES[rule].get("bias", SETTINGS["bias"])
         self.state = self.core.state(1)
         self.expected = np.array(
-            [label_probabilities(self.state, x, n_labels, one_of) for x in prepared(self.X.toarray(), True, bias)]
+            [
+                label_probabilities(self.state, x, n_labels, is_multiclass)
+                for x in prepared(self.X.toarray(), True, bias)
+            ]
         )
         every = np.tile(np.arange(n_labels, dtype=np.int32), 5)
         self.all = self.core.named(*csr_parts(self.X), np.arange(6) * n_labels, every, 1).reshape(5, n_labels)
@@ -152,8 +155,8 @@ def compare_searches(model, top_k, threshold):
     st.integers(1, 45),
     st.sampled_from([0.0, 0.01, 0.2, 0.9]),
 )
-def test_searches_find_what_enumeration_finds(seed, n_labels, policy, rule, one_of, top_k, threshold):
-    compare_searches(Grown(seed, n_labels, policy, rule, one_of), top_k, threshold)
+def test_searches_find_what_enumeration_finds(seed, n_labels, policy, rule, is_multiclass, top_k, threshold):
+    compare_searches(Grown(seed, n_labels, policy, rule, is_multiclass), top_k, threshold)
 
 
 @given(st.integers(0, 10**6), st.sampled_from([2, 9, 40]), st.data())
@@ -175,8 +178,8 @@ def test_labels_beyond_the_thresholds_that_are_given_have_none():
 
 
 def test_explanations_add_up_to_the_scores():
-    for one_of in (False, True):
-        model = Grown(2, 9, "best", "fobos", one_of)
+    for is_multiclass in (False, True):
+        model = Grown(2, 9, "best", "fobos", is_multiclass)
         _, indices, values = csr_parts(model.X[[0]])
         parent, label = model.core.tree()
         for j in np.flatnonzero(model.all[0]):
@@ -184,7 +187,7 @@ def test_explanations_add_up_to_the_scores():
             for node, p, features, added in model.core.explain(indices, values, int(j)):
                 product *= p
                 assert set(features.tolist()) <= {-1, *indices.tolist()}
-                if not one_of:
+                if not is_multiclass:
                     assert p == pytest.approx(1 / (1 + np.exp(-added.sum())), rel=1e-4)
                 assert label[node] in (-1, j)
             assert product == pytest.approx(model.all[0, j], rel=1e-5)

@@ -81,12 +81,12 @@ def damages(draw, names):
 
 @settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(sorted(ARRAYS)), st.lists(damages([*DTYPES, "link"]), min_size=1, max_size=2), st.booleans())
-def test_damaged_blocks_are_refused_or_answer(index, changes, one_of):
+def test_damaged_blocks_are_refused_or_answer(index, changes, is_multiclass):
     arrays = dict(ARRAYS[index])
     for name, damage in changes:
         arrays[name] = damage(arrays[name])
     try:
-        model = build(arrays, one_of=one_of)
+        model = build(arrays, is_multiclass=is_multiclass)
     except (ValueError, TypeError):  # TypeError: the link is an argument of its own
         return
     ask_everything(model)

@@ -110,7 +110,7 @@ def test_held_out_scores_are_those_of_a_model_without_the_rows(loss, is_weighted
     tree = one_level_tree(None, Y)
     solver = solver_settings(loss=loss)
     trainer = block_trainer(X, Y, tree, seed=seed, sample_weight=weight)
-    [(positive, negative, softmax_loss)], _ = trainer.held_out([solver], 1.0, 10**6, one_of=True)
+    [(positive, negative, softmax_loss)], _ = trainer.held_out([solver], 1.0, 10**6, is_multiclass=True)
     assert positive.shape == negative.shape == (2, 512)
     assert positive[0].sum() == negative[0].sum() == 0  # every row has a label: there is no gate
 

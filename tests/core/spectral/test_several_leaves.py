@@ -92,9 +92,9 @@ def test_threads_find_the_same_candidates(data):
 @pytest.mark.parametrize("ways", [0, -1, 65_537])
 def test_ways_out_of_range_are_refused(data, ways):
     core = core_of(grow_candidate_tree(data.X, data.Y, SETTINGS, seed=1), 100, 40)
-    with pytest.raises(ValueError, match="ways must be between 1 and 65,536"):
+    with pytest.raises(ValueError, match="n_leaves must be between 1 and 65,536"):
         candidates_of(core, data.X, ways, 40)
-    with pytest.raises(ValueError, match="ways must be"):
+    with pytest.raises(ValueError, match="n_leaves must be"):
         core.predict_row(*csr_parts(data.X[[0]])[1:], 3, 0.0, ways)
 
 
@@ -221,11 +221,11 @@ def group_arguments(data):
         ("x", lambda a: [a[0], a[1] + 1000, a[2]], "column"),
         ("y", lambda a: [a[0], a[1] + 1000], "column"),
         ("weight", lambda a: np.zeros(500, np.float32), "above 0"),
-        ("features", lambda a: _core.FeatureSettings(100, True, 1.0), "biases of its own"),
+        ("features", lambda a: _core.FeatureSettings(100, True, 1.0), "its own biases"),
         ("features", lambda a: _core.FeatureSettings(7, True, 0.0), "column"),
         ("n_labels", lambda a: 3, "column"),
-        ("n_labels", lambda a: 41, "do not fit"),
-        ("rank", lambda a: 16, "do not fit"),
+        ("n_labels", lambda a: 41, "are inconsistent"),
+        ("rank", lambda a: 16, "are inconsistent"),
         ("rank", lambda a: 7, "rank"),
         ("learning_rate", lambda a: 0.0, "above 0"),
         ("eps", lambda a: float("nan"), "above 0"),

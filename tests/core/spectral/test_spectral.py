@@ -275,7 +275,7 @@ def arguments():
         (1, lambda a: a + 1000, "column"),
         (0, lambda a: a[:-1], "row pointers"),
         (3, lambda a: a[:-1], "row pointers|number of rows"),
-        (4, lambda a: a * 0, "must rise"),
+        (4, lambda a: a * 0, "strictly increasing"),
         (4, lambda a: -a - 1, "column"),
         (5, lambda a: 3, "column"),
         (5, lambda a: -1, "out of range"),
@@ -284,7 +284,7 @@ def arguments():
         (7, lambda a: np.ones(3, np.float32), "wrong length"),
         (8, lambda a: _core.FeatureSettings(120, True, 0.5), "bias"),
         (8, lambda a: _core.FeatureSettings(7, True, 1.0), "column"),
-        (9, lambda a: np.ones(121, np.float32), "as many numbers for each feature"),
+        (9, lambda a: np.ones(121, np.float32), "multiple of n_features"),
         (9, lambda a: np.full(240, np.nan, np.float32), "finite"),
     ],
 )

@@ -171,7 +171,7 @@ class OnlinePLTClassifier(OnlineClassifier):
             "l2": steps["l2"],
             "normalize": self.normalize,
             "bias": float(self.bias),
-            "one_of": is_multiclass,
+            "is_multiclass": is_multiclass,
             "buffer_entries": min(BUFFER_ENTRIES, max(LEAST_BUFFER, budget // BUDGET_SHARE))
             if budget
             else BUFFER_ENTRIES,

@@ -56,7 +56,7 @@ def choose_solver(
 
     def try_out(batch: list[_core.SolverSettings]) -> list[tuple[float, Link]]:
         # Together, so that each node is prepared once and threads have enough to do.
-        found, stands_for = trainer.held_out(batch, share, MAX_ROWS, one_of=is_multiclass)
+        found, stands_for = trainer.held_out(batch, share, MAX_ROWS, is_multiclass=is_multiclass)
         return [_held_out_loss(*of_solver, stands_for, is_multiclass) for of_solver in found]
 
     tried = try_out(solvers[:2])

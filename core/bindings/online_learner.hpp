@@ -1,58 +1,66 @@
-/// An online learner as Python sees it: arguments checked, the GIL let go of, one thread at a time.
+/// An online label tree for Python: arguments are checked, the GIL is released, one thread works at a time.
 #pragma once
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 
 #include <limits>
 #include <mutex>
 #include <optional>
 
+#include "base/parallel.hpp"
 #include "bindings/arrays.hpp"
-#include "bindings/tree_arrays.hpp"
 #include "bindings/checks.hpp"
 #include "bindings/csr_answers.hpp"
 #include "bindings/learning_rows.hpp"
+#include "bindings/saved_arrays.hpp"
+#include "bindings/tree_arrays.hpp"
 #include "online_plt/options.hpp"
 #include "online_plt/search.hpp"
 #include "online_plt/state.hpp"
-#include "base/parallel.hpp"
-#include "bindings/saved_arrays.hpp"
 
 namespace ramify {
 
-/// Every call takes the lock after it has let go of the GIL: threads of Python take turns, and a user's policy may call back.
+/// Every call takes the lock after releasing the GIL: Python threads take turns, and a user's policy may call back.
 class BoundLearner {
 public:
-    explicit BoundLearner(const LearnerOptions& o) : learner_(o.settings, o.growth, o.policy), policy_(o.policy.policy) {}
+    explicit BoundLearner(const LearnerOptions& o)
+        : learner_(o.settings, o.growth, o.policy), policy_(o.policy.policy) {}
 
-    void adopt(const Ints& parent, const Ints& first_child, const Ints& n_children, const Ints& label, std::int64_t n_labels) {
+    void adopt(const Ints& parent, const Ints& first_child, const Ints& n_children, const Ints& label,
+               std::int64_t n_labels) {
         const TreeView tree = tree_view(parent, first_child, n_children, label, n_labels);
         const Locked locked(*this);
         refuse_while_asking();
-        if (learner_.n_examples() > 0) throw nb::value_error("a learner that has seen examples cannot take another tree");
+        if (learner_.n_examples() > 0)
+            throw nb::value_error("a learner that has seen examples cannot take another tree");
         learner_.tree().adopt(tree);
     }
 
     /// Learns the rows in order. `own` is called as own(label, labels, probabilities) -> (node, insert).
-    void learn(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices,
-               const std::optional<Floats>& sample_weight, const std::optional<Longs>& order, int n_threads, const nb::object& own, Progress* progress) {
-        learn_rows(x_indptr, x_indices, x_data, y_indptr, y_indices, sample_weight, order, n_threads, own, progress, [](auto, auto) {});
+    void learn(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr,
+               const Ints& y_indices, const std::optional<Floats>& sample_weight, const std::optional<Longs>& order,
+               int n_threads, const nb::object& own, Progress* progress) {
+        learn_rows(x_indptr, x_indices, x_data, y_indptr, y_indices, sample_weight, order, n_threads, own, progress,
+                   [](auto, auto) {});
     }
 
     /// Progressive validation: answers each row (labels, best first) by what was learned before it, then learns it.
-    nb::tuple test_then_learn(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices,
-                              std::int64_t top_k, int n_threads, const nb::object& own) {
+    RankedRows test_then_learn(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data,
+                               const Longs& y_indptr, const Ints& y_indices, std::int64_t top_k, int n_threads,
+                               const nb::object& own) {
         SearchSettings settings;
         settings.top_k = std::max<std::int64_t>(top_k, 0);
         RankedAnswers answers;
-        learn_rows(x_indptr, x_indices, x_data, y_indptr, y_indices, {}, {}, n_threads, own, nullptr, [&](auto indices, auto values) {
-            OnlineSearchScratch& s = row_scratch_;
-            s.x.clear();
-            learner_.prepare(indices, values, s.x);
-            up_to_date(n_threads).search(s.x, settings, s);
-            answers.add(s.best.found);
-        });
+        learn_rows(x_indptr, x_indices, x_data, y_indptr, y_indices, {}, {}, n_threads, own, nullptr,
+                   [&](auto indices, auto values) {
+                       OnlineSearchScratch& s = row_scratch_;
+                       s.x.clear();
+                       learner_.prepare(indices, values, s.x);
+                       up_to_date(n_threads).search(s.x, settings, s);
+                       answers.add(s.best.found);
+                   });
         return std::move(answers).to_tuple();
     }
 
@@ -62,8 +70,9 @@ public:
         learner_.apply_all(n_threads);
     }
 
-    nb::tuple search(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::int64_t> top_k, float threshold,
-                     const std::optional<Floats>& label_threshold, int n_threads) {
+    CountedAnswers search(const Longs& indptr, const Ints& indices, const Floats& data,
+                          std::optional<std::int64_t> top_k, float threshold,
+                          const std::optional<Floats>& label_threshold, int n_threads) {
         const CsrView X = checked_csr(indptr, indices, data, OnlineLearner::bias_feature / 2, "X");
         SearchSettings settings;
         if (top_k) settings.top_k = *top_k;
@@ -75,21 +84,22 @@ public:
             const Locked locked(*this);
             std::vector<float> node_threshold;
             if (label_threshold) {
-                up_to_date(n_threads);  // rows that wait may still add nodes, and each needs its threshold
-                node_threshold = subtree_minimum(view(*label_threshold));
+                node_threshold =
+                    up_to_date(n_threads).node_thresholds(view(*label_threshold));  // waiting rows may add nodes
                 settings.node_threshold = node_threshold;
             }
-            n_products = for_rows(X, n_threads, [&](const OnlineSearch& search, std::int64_t i, OnlineSearchScratch& s) {
-                search.search(s.x, settings, s);
-                answers.add(i, s.best.found);
-            });
+            n_products =
+                for_rows(X, n_threads, [&](const OnlineSearch& search, std::int64_t i, OnlineSearchScratch& s) {
+                    search.search(s.x, settings, s);
+                    answers.add(i, s.best.found);
+                });
             answers.join();
         }
         return std::move(answers).to_tuple(n_products);
     }
 
     /// One row, answered best first; only the blocks that the search reaches are brought up to date.
-    nb::tuple search_row(const Ints& indices, const Floats& values, std::int64_t top_k, float threshold) {
+    RowAnswer search_row(const Ints& indices, const Floats& values, std::int64_t top_k, float threshold) {
         check_row(indices, values);
         LabelArrays answer;
         {
@@ -106,22 +116,25 @@ public:
         return std::move(answer).to_tuple();
     }
 
-    auto named(const Longs& indptr, const Ints& indices, const Floats& data, const Longs& label_indptr, const Ints& labels, int n_threads) {
+    auto named(const Longs& indptr, const Ints& indices, const Floats& data, const Longs& label_indptr,
+               const Ints& labels, int n_threads) {
         const CsrView X = checked_csr(indptr, indices, data, OnlineLearner::bias_feature / 2, "X");
         check_named_labels(indptr, label_indptr, labels, std::numeric_limits<std::int32_t>::max());
         std::vector<float> probability(labels.size());
         {
             const Locked locked(*this);
             for_rows(X, n_threads, [&](const OnlineSearch& search, std::int64_t i, OnlineSearchScratch& s) {
-                const auto a = static_cast<std::size_t>(label_indptr.data()[i]), b = static_cast<std::size_t>(label_indptr.data()[i + 1]);
+                const auto a = static_cast<std::size_t>(label_indptr.data()[i]),
+                           b = static_cast<std::size_t>(label_indptr.data()[i + 1]);
                 search.named(s.x, view(labels).subspan(a, b - a), s, probability.data() + a);
             });
         }
         return to_numpy(std::move(probability));
     }
 
-    /// For each node on the label's path: its number in tree(), its conditional probability, features and what each added to the score.
-    nb::list explain(const Ints& indices, const Floats& values, std::int32_t label) {
+    /// For each node on the label's path: its number in tree(), its conditional probability, features and what each
+    /// added to the score.
+    PathSteps explain(const Ints& indices, const Floats& values, std::int32_t label) {
         check_row(indices, values);
         nb::list answer;
         const LockedWithGil locked(*this);
@@ -129,57 +142,44 @@ public:
         s.x.clear();
         learner_.prepare(view(indices), view(values), s.x);
         const OnlineTree& tree = learner_.tree();
-        std::int32_t leaf = tree.leaf(label);
+        const std::int32_t leaf = tree.leaf(label);
         if (leaf < 0) throw nb::value_error("this label has no leaf in the tree");
         const CanonicalTree canonical(tree);
         std::vector<std::int32_t> number(tree.n_nodes());
-        for (std::size_t i = 0; i < canonical.node.size(); ++i) number[canonical.node[i]] = static_cast<std::int32_t>(i);
-        std::vector<std::int32_t> path;
-        for (std::int32_t v = leaf; v >= 0; v = tree.parent(v)) path.insert(path.begin(), v);
-        const OnlineSearch search = up_to_date(1);
-        for (std::int32_t v : path) {
-            OnlineBlock* block = v == OnlineTree::root ? tree.gate() : tree.block(tree.parent(v));
-            if (!block) continue;  // every example had a label: the root is certain
-            const int column = v == OnlineTree::root ? 0 : tree.column(v);
-            const float probability = v == OnlineTree::root ? search.root_probability(s.x, s) : search.conditionals(tree.parent(v), s.x, s)[column];
-            std::vector<std::int32_t> feature;
-            std::vector<float> contribution;
-            for (const Entry& e : s.x) {
-                const std::uint32_t r = block->find(e.feature);
-                if (r == OnlineBlock::none || block->row(r)[column] == 0.0f) continue;
-                feature.push_back(e.feature == OnlineLearner::bias_feature ? -1 : static_cast<std::int32_t>(e.feature));
-                contribution.push_back(block->row(r)[column] * block->scale * e.value);
-            }
-            answer.append(nb::make_tuple(number[v], probability, to_numpy(std::move(feature)), to_numpy(std::move(contribution))));
-        }
+        for (std::size_t i = 0; i < canonical.node.size(); ++i)
+            number[canonical.node[i]] = static_cast<std::int32_t>(i);
+        for (PathStep& step : up_to_date(1).explain(leaf, s.x, s))
+            answer.append(nb::make_tuple(number[step.node], step.probability, to_numpy(std::move(step.feature)),
+                                         to_numpy(std::move(step.contribution))));
         return answer;
     }
 
-    nb::tuple tree() {
+    Tuple<Array<std::int32_t>, Array<std::int32_t>> tree() {
         const LockedWithGil locked(*this);
         if (!learner_.tree().has_labels()) throw nb::value_error("no label has been seen yet: there is no tree");
         CanonicalTree canonical(learner_.tree());
         return nb::make_tuple(to_numpy(std::move(canonical.parent)), to_numpy(std::move(canonical.label)));
     }
 
-    nb::dict freeze(std::int64_t n_features, float prune, int n_threads) {
+    ArrayDict freeze(std::int64_t n_features, float prune, int n_threads) {
         BlockStorage storage;
         std::optional<CanonicalTree> canonical;
         {
             const Locked locked(*this);
             refuse_while_asking();
             learner_.apply_all(n_threads);
-            if (!learner_.tree().has_labels()) throw nb::value_error("no label has been seen yet: there is nothing to freeze");
+            if (!learner_.tree().has_labels())
+                throw nb::value_error("no label has been seen yet: there is nothing to freeze");
             canonical.emplace(learner_.tree());
             storage = freeze_tree(learner_, *canonical, n_features, prune);
         }
-        nb::dict out = to_dict(std::move(storage));
+        ArrayDict out = to_dict(std::move(storage));
         out["parent"] = to_numpy(std::move(canonical->parent));
         out["label"] = to_numpy(std::move(canonical->label));
         return out;
     }
 
-    nb::dict state(int n_threads) {
+    ArrayDict state(int n_threads) {
         OnlineArrayStorage arrays;
         std::vector<std::uint64_t> counts;
         {
@@ -189,12 +189,12 @@ public:
             arrays = to_arrays(learner_.tree());
             counts = {learner_.n_examples(), learner_.n_updates, learner_.n_evicted_rows, learner_.n_unchecked_entries};
         }
-        nb::dict out = to_dict(std::move(arrays));
+        ArrayDict out = to_dict(std::move(arrays));
         out["counts"] = to_numpy(std::move(counts));
         return out;
     }
 
-    void restore(const nb::dict& arrays, std::int64_t n_labels) {
+    void restore(const ArrayDict& arrays, std::int64_t n_labels) {
         nb::list keep;
         const SavedArrays saved(arrays, keep);
         OnlineArrays<ArrayView> in;
@@ -203,7 +203,8 @@ public:
         if (counts.size() != 4) throw nb::value_error("the model's array counts has a wrong size");
         const Locked locked(*this);
         refuse_while_asking();
-        if (learner_.n_examples() > 0 || learner_.tree().has_labels()) throw nb::value_error("only a learner that knows nothing yet can take back a model");
+        if (learner_.n_examples() > 0 || learner_.tree().has_labels())
+            throw nb::value_error("only a new learner can restore a model");
         OnlineTree tree = learner_.bare_tree();
         from_arrays(in, std::min<std::int64_t>(n_labels, std::numeric_limits<std::int32_t>::max()), tree);
         learner_.tree() = std::move(tree);
@@ -213,7 +214,8 @@ public:
         learner_.n_unchecked_entries = counts[3];
     }
 
-    // --- for a user's policy and for tests; nodes are numbered in order of their making -----------------------------------
+    // --- for a user's policy and for tests; nodes are numbered in order of their making
+    // -----------------------------------
 
     std::vector<std::int32_t> children(int node) {
         const LockedWithGil locked(*this);
@@ -283,7 +285,7 @@ private:
         explicit Locked(BoundLearner& self) : lock(self.mutex_) {}
     };
 
-    /// For work with Python objects. Nobody waits for the lock while he holds the GIL: its owner may need that to go on.
+    /// For work with Python objects. Never wait for this lock while holding the GIL: its owner may need the GIL.
     struct LockedWithGil {
         std::unique_lock<std::recursive_mutex> lock;
         explicit LockedWithGil(BoundLearner& self, bool looks_at_model = true) : lock(self.mutex_, std::defer_lock) {
@@ -293,12 +295,14 @@ private:
         }
     };
 
-    /// Half-way through an example a user's policy may look at everything, and change nothing.
+    /// While it is being asked, a user's policy may read everything, and change nothing.
     void refuse_while_asking() const {
-        if (is_asking_) throw nb::value_error("a policy was asked where a label goes: until it answers it may only look at the model, not learn, save or freeze it");
+        if (is_asking_)
+            throw nb::value_error(
+                "a policy may only read the model while it is being asked, not train, save or freeze it");
     }
 
-    /// Searches in what all examples so far have taught.
+    /// A search over the tree with all examples applied.
     OnlineSearch up_to_date(int n_threads) {
         learner_.apply_all(n_threads);
         return OnlineSearch(learner_);
@@ -311,37 +315,46 @@ private:
 
     /// The loop of `learn`; before_each(indices, values) sees every row before it is learned.
     template <class BeforeEach>
-    void learn_rows(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr, const Ints& y_indices,
-                    const std::optional<Floats>& sample_weight, const std::optional<Longs>& order, int n_threads, const nb::object& own, Progress* progress,
+    void learn_rows(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr,
+                    const Ints& y_indices, const std::optional<Floats>& sample_weight,
+                    const std::optional<Longs>& order, int n_threads, const nb::object& own, Progress* progress,
                     BeforeEach&& before_each) {
-        const LearningRows rows(x_indptr, x_indices, x_data, y_indptr, y_indices, sample_weight, order, OnlineLearner::bias_feature / 2);
+        const LearningRows rows(x_indptr, x_indices, x_data, y_indptr, y_indices, sample_weight, order,
+                                OnlineLearner::bias_feature / 2);
         const Locked locked(*this);
         refuse_while_asking();
         if (policy_ == Policy::none)
             for (std::int32_t j : rows.labels)
-                if (learner_.tree().leaf(j) < 0) throw nb::value_error(("label " + std::to_string(j) + " has no leaf in the given tree").c_str());
+                if (learner_.tree().leaf(j) < 0)
+                    throw nb::value_error(("label " + std::to_string(j) + " has no leaf in the given tree").c_str());
         rows.for_each(progress, [&](const RowView& row, std::span<const std::int32_t> labels, float weight) {
             before_each(row.indices, row.values);
             OwnPolicy own_policy;
-            if (policy_ == Policy::callable) own_policy = [&](std::int32_t label) { return ask(own, label, row.indices, row.values); };
+            if (policy_ == Policy::callable)
+                own_policy = [&](std::int32_t label) { return ask(own, label, row.indices, row.values); };
             learner_.learn(row.indices, row.values, labels, weight, n_threads, own_policy);
         });
     }
 
-    Extension ask(const nb::object& own, std::int32_t label, std::span<const std::int32_t> indices, std::span<const float> values) {
+    Extension ask(const nb::object& own, std::int32_t label, std::span<const std::int32_t> indices,
+                  std::span<const float> values) {
         const nb::gil_scoped_acquire gil;
         struct Asking {
             bool& flag;
             explicit Asking(bool& is_asking) : flag(is_asking) { flag = true; }
             ~Asking() { flag = false; }
         } const asking(is_asking_);
-        const auto answer = nb::cast<std::pair<int, bool>>(own(label, to_numpy(std::vector<std::int32_t>(indices.begin(), indices.end())),
-                                                                 to_numpy(std::vector<float>(values.begin(), values.end()))));
+        const auto answer = nb::cast<std::pair<int, bool>>(
+            own(label, to_numpy(std::vector<std::int32_t>(indices.begin(), indices.end())),
+                to_numpy(std::vector<float>(values.begin(), values.end()))));
         const int node = answer.first;
         if (node < 0 || node >= learner_.tree().n_nodes())
-            throw nb::value_error(("the policy chose node " + std::to_string(node) + ", which the tree does not have").c_str());
+            throw nb::value_error(
+                ("the policy chose node " + std::to_string(node) + ", which the tree does not have").c_str());
         if (learner_.tree().is_leaf(node) && !answer.second)
-            throw nb::value_error(("the policy chose leaf " + std::to_string(node) + " without inserting a node: a leaf cannot have children").c_str());
+            throw nb::value_error(("the policy chose leaf " + std::to_string(node) +
+                                   " without inserting a node: a leaf cannot have children")
+                                      .c_str());
         return {node, answer.second};
     }
 
@@ -364,18 +377,6 @@ private:
         std::int64_t n_products = 0;
         for (const OnlineSearchScratch& s : scratch) n_products += s.n_inner_products;
         return n_products;
-    }
-
-    /// Per node the least threshold of the labels below it; a label without a threshold has none.
-    std::vector<float> subtree_minimum(std::span<const float> threshold) const {
-        const OnlineTree& tree = learner_.tree();
-        std::vector<float> least(tree.n_nodes(), std::numeric_limits<float>::infinity());
-        for (int v = 0; v < tree.n_nodes(); ++v) {
-            if (!tree.is_leaf(v)) continue;
-            const float t = tree.label(v) < std::ssize(threshold) ? threshold[tree.label(v)] : 0.0f;
-            for (int a = v; a >= 0 && t < least[a]; a = tree.parent(a)) least[a] = t;
-        }
-        return least;
     }
 
     OnlineLearner learner_;

@@ -1,4 +1,4 @@
-/// Arrays of the spectral method as Python gives them: the space of a tree, and the classifier's weights to learn with.
+/// Arrays of the spectral method from Python: the space of a tree, and the classifier's weights to train.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -15,6 +15,8 @@
 
 namespace ramify {
 
+using FloatDict = nb::typed<nb::dict, nb::str, Array<float>>;
+
 inline std::span<float> take_own(const nb::dict& arrays, const char* name) {
     InOut<float> array;
     if (!arrays.contains(name) || !nb::try_cast(arrays[name], array, false))
@@ -30,8 +32,10 @@ inline WeightKind weight_kind(const std::string& name) {
 }
 
 /// Stochastic gradient descent on these arrays, written in place; `parameters` says what shape they must have.
-inline BaseDescent descent_on(const nb::dict& base, const BaseParameters<float>& parameters, const DescentSettings& settings) {
-    if (!(settings.learning_rate > 0) || !std::isfinite(settings.learning_rate) || !(settings.eps > 0) || !std::isfinite(settings.eps))
+inline BaseDescent descent_on(const FloatDict& base, const BaseParameters<float>& parameters,
+                              const DescentSettings& settings) {
+    if (!(settings.learning_rate > 0) || !std::isfinite(settings.learning_rate) || !(settings.eps > 0) ||
+        !std::isfinite(settings.eps))
         throw nb::value_error("learning_rate and eps must be finite and above 0");
     BaseDescent descent;
     descent.parameters = parameters;
@@ -53,7 +57,8 @@ inline TreeSpace checked_space(std::span<const float> vectors, const FeatureSett
     if (features.bias != 1.0f) throw nb::value_error("a candidate tree keeps its medians in a bias feature of 1");
     if (vectors.empty()) return {features, {}, 0};
     const auto size = static_cast<std::int64_t>(vectors.size());
-    if (features.n_features < 1 || size % features.n_features != 0) throw nb::value_error("the tree's space needs as many numbers for each feature");
+    if (features.n_features < 1 || size % features.n_features != 0)
+        throw nb::value_error("the size of the tree's space must be a multiple of n_features");
     for (float v : vectors)
         if (!std::isfinite(v)) throw nb::value_error("the tree's space must be finite");
     return {features, vectors, size / features.n_features};
