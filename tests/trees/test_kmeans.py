@@ -191,8 +191,8 @@ def test_clusters_are_nearly_as_tight_as_the_planted_ones_under_heavy_noise():
         (np.array([[1.0, np.inf]]), [0], {}, "infinity"),
         (np.ones((2, 2)), [0, 1], {"arity": 1}, "arity must be an integer of at least 2, got 1"),
         (np.ones((2, 2)), [0, 1], {"max_leaf": 0}, "max_leaf must be an integer of at least 1, got 0"),
-        (np.ones((2, 2)), [0, 1], {"eps": -1.0}, "eps must be a number of at least 0, got -1.0"),
-        (np.ones((2, 2)), [0, 1], {"eps": float("nan")}, "eps must be a number of at least 0, got nan"),
+        (np.ones((2, 2)), [0, 1], {"tol": -1.0}, "tol must be a number of at least 0, got -1.0"),
+        (np.ones((2, 2)), [0, 1], {"tol": float("nan")}, "tol must be a number of at least 0, got nan"),
         (
             np.ones((2, 2)),
             [0, 1],

@@ -34,7 +34,7 @@ def interpolated_tree(
     frequency: str | float = "marginal",
     direct: bool = False,
     context_weight: ArrayLike | None = None,
-    eps: float = 1e-4,
+    tol: float = 1e-4,
     max_iterations: int = 20,
     n_jobs: int | None = None,
     random_state: Any = None,
@@ -60,14 +60,14 @@ def interpolated_tree(
     check_integer("arity", arity, at_least=2)
     check_integer("max_leaf", max_leaf, at_least=1)
     check_integer("max_iterations", max_iterations, at_least=1, at_most=1_000_000)
-    check_number("eps", eps, at_least=0)
+    check_number("tol", tol, at_least=0)
     check_number("gamma", gamma, at_least=0)
     check_flag("direct", direct)
     objective = Objective(checked_lam(lam, lam_prime), float(gamma), direct)
     f = marginal_frequency(Y, context_weight)
     f_tilde = effective_frequency(Y, frequency, context_weight)
     if objective.lam == 0:
-        settings: dict[str, Any] = {"eps": eps, "max_iterations": max_iterations, "n_jobs": n_jobs}
+        settings: dict[str, Any] = {"tol": tol, "max_iterations": max_iterations, "n_jobs": n_jobs}
         return kmeans_tree(X, Y, arity=arity, max_leaf=max_leaf, random_state=random_state, **settings)
     n_threads = number_of_threads(n_jobs)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
@@ -89,7 +89,7 @@ def interpolated_tree(
             stops,
             similarity=objective.similarity,
             frequency=objective.frequency,
-            eps=eps,
+            eps=tol,
             max_iterations=max_iterations,
             seed=seed,
             n_threads=n_threads,

@@ -26,7 +26,7 @@ def kmeans_tree(
     *,
     arity: int = 16,
     max_leaf: int = 100,
-    eps: float = 1e-4,
+    tol: float = 1e-4,
     max_iterations: int = 20,
     n_jobs: int | None = None,
     random_state: Any = None,
@@ -34,7 +34,7 @@ def kmeans_tree(
     """Recursively split the labels by balanced spherical 2-means, until a part has at most `max_leaf` labels.
 
     Each node is a collapsed tree of binary splits, so any arity works. A split stops when the mean cosine to the own
-    centre rises by less than `eps`, or after `max_iterations`. The tree does not depend on `n_jobs`.
+    centre rises by less than `tol`, or after `max_iterations`. The tree does not depend on `n_jobs`.
     Paper: Baharav et al. 2021, "Enabling Efficiency-Precision Trade-offs for Label Trees in Extreme Classification",
     section 3.1 (the tree of Parabel).
 
@@ -45,7 +45,7 @@ def kmeans_tree(
     check_integer("arity", arity, at_least=2)
     check_integer("max_leaf", max_leaf, at_least=1)
     check_integer("max_iterations", max_iterations, at_least=1, at_most=1_000_000)
-    check_number("eps", eps, at_least=0)
+    check_number("tol", tol, at_least=0)
     n_threads = number_of_threads(n_jobs)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     vectors = label_vectors(X, Y, prune=PRUNE, n_jobs=n_threads)
@@ -66,7 +66,7 @@ def kmeans_tree(
                 begin,
                 cuts,
                 end,
-                eps=eps,
+                eps=tol,
                 max_iterations=max_iterations,
                 seed=seed,
                 n_threads=n_threads,
