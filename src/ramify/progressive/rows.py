@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ramify.data.live import LineFormat, iter_batches
+from ramify.data.lines import LineFormat, iter_batches
 from ramify.data.load import find_format
 
 # Texts of an iterable that are vectorised together: few enough for a stream that is watched.
