@@ -108,6 +108,11 @@ def test_an_index_of_an_array_without_columns_is_rejected():
         check_csr("Y", Y)
 
 
+def test_an_array_with_one_dimension_is_rejected():
+    with pytest.raises(ValueError, match="Y must have two dimensions, got 1"):
+        check_csr("Y", sparse.coo_array([1, 0]))
+
+
 def test_unused_space_at_the_end_is_cut_off_without_changing_the_original():
     Y = labels()
     Y.indices, Y.data = np.append(Y.indices, [99, -1]).astype(np.int32), np.append(Y.data, [1, 1])

@@ -42,6 +42,8 @@ def check_csr(name: str, array: Any) -> sparse.csr_array:
     Traceback (most recent call last):
     ValueError: Y is a broken sparse matrix: row 1 has column index 7, but must be between 0 and 2; build Y again
     """
+    if array.ndim != 2:
+        raise ValueError(f"{name} must have two dimensions, got {array.ndim}")
     rows, columns = ("row", array.shape[0]), ("column", array.shape[1])
     if array.format in ("csr", "bsr"):
         _check_compressed(name, array, rows, columns)

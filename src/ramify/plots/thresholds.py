@@ -12,7 +12,6 @@ from ramify.plots.drawing import (
     COLOURS,
     MARKERS,
     check_drawable,
-    check_number_of_series,
     finish,
     new_figure,
 )
