@@ -199,7 +199,7 @@ def test_different_numbers_of_rows_and_labels_are_rejected_before_learning(block
 @pytest.mark.parametrize("name", ["X", "Y"])
 def test_broken_sparse_input_is_rejected_before_learning(name):
     clf, arrays = learner(), {"X": DATA.X.copy(), "Y": DATA.Y.copy()}
-    arrays[name].indices[3] = 2**30
+    arrays[name].indices[0] = 2**30
     with pytest.raises(ValueError, match=f"{name} is a broken sparse matrix: row 0 has column index 1073741824"):
         progressive.evaluate(clf, **arrays)
     assert not hasattr(clf, "learner_")
