@@ -23,10 +23,15 @@ from river import (
 
 from models.online_plt.test_life import everything
 from ramify import OnlinePLTClassifier
+from ramify.optimizers import FOBOS
 from ramify.river import MultiLabelOnlinePLT, OnlinePLT
 
 MODELS = [OnlinePLT, MultiLabelOnlinePLT]
-SETTINGS = [{}, {"policy": "random", "b": 2, "b_max": 3, "seed": 1}, {"policy": "best", "learner": "fobos", "l2": 0.01}]
+SETTINGS = [
+    {},
+    {"policy": "random", "arity": 2, "max_leaf": 3, "seed": 1},
+    {"policy": "best", "optimizer": FOBOS(l2=0.01)},
+]
 
 
 class Moods:
@@ -133,7 +138,7 @@ def test_a_rejected_example_changes_nothing(model, y, value):
 
 def test_a_pickled_model_continues_identically():
     rows = list(fruits(80))
-    model = OnlinePLT(policy="random", b=2, b_max=2, seed=5)
+    model = OnlinePLT(policy="random", arity=2, max_leaf=2, seed=5)
     for x, y in rows[:40]:
         model.learn_one(x, y)
     again = pickle.loads(pickle.dumps(model))
