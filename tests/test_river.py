@@ -1,4 +1,4 @@
-"""River's own checks, and what a stream of river's may bring beyond them."""
+"""The checks of river, and streams beyond them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,6 @@ import sys
 
 import numpy as np
 import pytest
-
-from models.online_plt.test_life import everything
-from ramify import OnlinePLTClassifier
-from ramify.river import MultiLabelOnlinePLT, OnlinePLT
 from river import (
     checks,
     compose,
@@ -25,12 +21,21 @@ from river import (
     preprocessing,
 )
 
+from models.online_plt.test_life import everything
+from ramify import OnlinePLTClassifier
+from ramify.optimizers import FOBOS
+from ramify.river import MultiLabelOnlinePLT, OnlinePLT
+
 MODELS = [OnlinePLT, MultiLabelOnlinePLT]
-SETTINGS = [{}, {"policy": "random", "b": 2, "b_max": 3, "seed": 1}, {"policy": "best", "learner": "fobos", "l2": 0.01}]
+SETTINGS = [
+    {},
+    {"policy": "random", "arity": 2, "max_leaf": 3, "seed": 1},
+    {"policy": "best", "optimizer": FOBOS(l2=0.01)},
+]
 
 
 class Moods:
-    """As many features and labels as river's Music, which river fetches from the network; made up here."""
+    """Synthetic data of the size of river's Music, which river downloads."""
 
     def take(self, n):
         generator = random.Random(0)
@@ -40,7 +45,7 @@ class Moods:
 
 
 def all_checks():
-    """(model's class, settings, name and number of the check): data sets are streams, so each run makes its own."""
+    """Yield model class, settings and the number of a check; data sets are streams, so each test makes its own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(datasets, "Music", Moods)
         for model in MODELS:
@@ -53,14 +58,14 @@ def all_checks():
 
 
 @pytest.mark.parametrize(("model", "settings", "number"), list(all_checks()))
-def test_river_approves(model, settings, number, monkeypatch):
+def test_the_checks_of_river_pass(model, settings, number, monkeypatch):
     monkeypatch.setattr(datasets, "Music", Moods)
     check = list(checks.yield_checks(model(**settings)))[number]
     check(model(**settings))
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_no_check_is_left_out(model, monkeypatch):
+def test_no_check_is_skipped(model, monkeypatch):
     monkeypatch.setattr(datasets, "Music", Moods)
     assert model()._unit_test_skips() == set()
     names = {check.__name__ for check in checks.yield_checks(model())}
@@ -76,7 +81,7 @@ def fruits(n=60):
         yield {f"like {kind}": 1.0, ("bi", "gram"): 0.5, number % 3: 0.2}, kind
 
 
-def test_features_and_classes_are_any_hashable_things():
+def test_features_and_classes_can_be_any_hashable():
     model = OnlinePLT(seed=0)
     for x, y in fruits():
         model.learn_one(x, y)
@@ -85,7 +90,7 @@ def test_features_and_classes_are_any_hashable_things():
     assert set(model.features) == {"like cherry", "like banana", "like 7", "like None", ("bi", "gram"), 0, 1, 2}
 
 
-def test_it_is_the_classifier_on_the_same_rows():
+def test_it_equals_the_classifier_on_the_same_rows():
     model, clf = OnlinePLT(seed=3), OnlinePLTClassifier(random_state=3)
     rows = [({f"f{j}": float(j + k) for j in range(4)}, f"class {k % 5}") for k in range(80)]
     for x, y in rows:
@@ -99,14 +104,14 @@ def test_it_is_the_classifier_on_the_same_rows():
         assert model.predict_proba_one(x, top_k=2) == dict(clf.predict_one(x, top_k=2))
 
 
-def test_before_the_first_example_there_is_no_answer():
+def test_there_are_no_predictions_before_the_first_example():
     assert OnlinePLT().predict_one({"a": 1.0}) is None
     assert OnlinePLT().predict_proba_one({"a": 1.0}) == {}
     assert MultiLabelOnlinePLT().predict_one({"a": 1.0}) == {}
     assert MultiLabelOnlinePLT().predict_proba_one({"a": 1.0}) == {}
 
 
-def test_questions_teach_nothing():
+def test_predicting_does_not_change_the_model():
     model = OnlinePLT(seed=0)
     for x, y in fruits():
         model.learn_one(x, y)
@@ -118,7 +123,7 @@ def test_questions_teach_nothing():
 
 @pytest.mark.parametrize(("model", "y"), [(OnlinePLT(seed=0), "new"), (MultiLabelOnlinePLT(seed=0), {"new": True})])
 @pytest.mark.parametrize("value", [np.nan, np.inf, "red", None])
-def test_a_refused_example_leaves_no_trace(model, y, value):
+def test_a_rejected_example_changes_nothing(model, y, value):
     model = model.clone()
     model.learn_one({"a": 1.0}, {"old": True} if isinstance(y, dict) else "old")
     before = everything(model.classifier)
@@ -131,9 +136,9 @@ def test_a_refused_example_leaves_no_trace(model, y, value):
     assert model.labels == ["old", "new"]
 
 
-def test_a_pickled_model_goes_on_as_if_nothing_had_been():
+def test_a_pickled_model_continues_identically():
     rows = list(fruits(80))
-    model = OnlinePLT(policy="random", b=2, b_max=2, seed=5)
+    model = OnlinePLT(policy="random", arity=2, max_leaf=2, seed=5)
     for x, y in rows[:40]:
         model.learn_one(x, y)
     again = pickle.loads(pickle.dumps(model))
@@ -143,7 +148,7 @@ def test_a_pickled_model_goes_on_as_if_nothing_had_been():
     assert [again.predict_proba_one(x) for x, _ in rows] == [model.predict_proba_one(x) for x, _ in rows]
 
 
-def test_a_clone_knows_the_parameters_and_nothing_else():
+def test_a_clone_has_only_the_parameters():
     model = OnlinePLT(policy="best", alpha=0.5, seed=5)
     model.learn_one({"a": 1.0}, "x")
     clone = model.clone()
@@ -154,22 +159,22 @@ def test_a_clone_knows_the_parameters_and_nothing_else():
         model.mutate({"alpha": 0.1})
 
 
-def test_the_memory_counts_what_the_core_holds():
+def test_memory_usage_includes_the_core():
     model = OnlinePLT(seed=0)
     for x, y in fruits():
         model.learn_one(x, y)
     assert model._raw_memory_usage > model.classifier.memory_ > 1000
 
 
-def test_bad_parameters_are_named_at_the_first_example():
+def test_bad_parameters_are_rejected_at_the_first_example():
     with pytest.raises(ValueError, match="alpha must be a number between 0 and 1, got 2"):
         OnlinePLT(alpha=2).learn_one({"a": 1.0}, "x")
 
 
-# --- sets of labels ---------------------------------------------------------------------------------------------------
+# --- multiple labels --------------------------------------------------------------------------------------------------
 
 
-def test_labels_are_learned_whether_or_not_absent_ones_are_named():
+def test_absent_labels_need_not_be_passed():
     named, unnamed = MultiLabelOnlinePLT(seed=0), MultiLabelOnlinePLT(seed=0)
     for x, y in Moods().take(300):
         named.learn_one(x, y)
@@ -179,7 +184,7 @@ def test_labels_are_learned_whether_or_not_absent_ones_are_named():
         assert named.predict_one(x) == unnamed.predict_one(x)
 
 
-def test_a_label_that_no_example_had_is_known_and_absent():
+def test_a_label_without_examples_is_known_and_absent():
     model = MultiLabelOnlinePLT(seed=0)
     model.learn_one({"a": 1.0}, {"x": False, "y": False})
     assert model.predict_one({"a": 1.0}) == {"x": False, "y": False}
@@ -191,7 +196,7 @@ def test_a_label_that_no_example_had_is_known_and_absent():
     assert set(model.predict_proba_one({"a": 1.0}, threshold=0.5)) == {"y", "z"}
 
 
-def test_probabilities_are_the_decisions():
+def test_decisions_equal_the_probabilities_at_one_half():
     model = MultiLabelOnlinePLT(seed=0)
     for x, y in Moods().take(300):
         model.learn_one(x, y)
@@ -201,10 +206,10 @@ def test_probabilities_are_the_decisions():
         assert all(sum(p.values()) == pytest.approx(1) for p in probabilities.values())
 
 
-# --- among river's own ------------------------------------------------------------------------------------------------
+# --- with other parts of river ----------------------------------------------------------------------------------------
 
 
-def test_it_learns_in_a_pipeline_about_as_well_as_rivers_one_against_all():
+def test_in_a_pipeline_it_is_about_as_accurate_as_one_against_all_of_river():
     def accuracy(model):
         stream = datasets.ImageSegments().take(1000)
         return evaluate.progressive_val_score(stream, preprocessing.StandardScaler() | model, metrics.Accuracy()).get()
@@ -214,7 +219,7 @@ def test_it_learns_in_a_pipeline_about_as_well_as_rivers_one_against_all():
     assert ours > 0.7
 
 
-def test_a_bag_of_words_brings_new_features_with_every_text():
+def test_a_bag_of_words_adds_new_features_with_every_text():
     model = compose.Pipeline(feature_extraction.BagOfWords(ngram_range=(1, 2)), OnlinePLT(seed=0))
     texts = [("red apple pie", "apple"), ("yellow banana split", "banana"), ("sour cherry cake", "cherry")]
     for text, label in texts * 5:
@@ -223,13 +228,13 @@ def test_a_bag_of_words_brings_new_features_with_every_text():
     assert any(isinstance(feature, tuple) for feature in model["OnlinePLT"].features)
 
 
-def test_progressive_validation_of_many_labels():
+def test_progressive_validation_of_multiple_labels():
     metric = metrics.multioutput.MicroAverage(metrics.F1())
     evaluate.progressive_val_score(Moods().take(400), MultiLabelOnlinePLT(seed=0), metric)
     assert metric.get() > 0.6
 
 
-def test_without_river_the_message_says_what_to_install():
+def test_without_river_the_error_names_the_extra():
     program = "import sys; sys.modules['river'] = None; import ramify; import ramify.river"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode != 0
@@ -238,6 +243,6 @@ def test_without_river_the_message_says_what_to_install():
     )
 
 
-def test_river_is_imported_only_by_those_who_ask():
+def test_importing_ramify_does_not_import_river():
     program = "import ramify, ramify.cli.main, sys; sys.exit('river' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0

@@ -1,6 +1,6 @@
-"""Online label trees as river has its models: one example at a time, features and labels as dicts.
+"""Online label trees as river models: one example at a time, with features and labels as dicts.
 
-Only for those who ask for it: needs river, `pip install 'ramify[river]'`.
+Optional: needs river, `pip install 'ramify[river]'`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from ramify.models.online_plt.classifier import OnlinePLTClassifier
+from ramify.optimizers import Optimizer
 
 try:
     from river import base
@@ -21,35 +22,27 @@ MORE_LIKELY_THAN_NOT = 0.5
 
 
 class _OnlineTree(base.Base):  # type: ignore[misc]
-    """What both models share: river's features and labels are any hashable things, the classifier's are numbers."""
+    """Base of both models: maps features and labels, which in river can be any hashable, to integers."""
 
     def __init__(
         self,
         policy: str | Callable[..., tuple[int, bool]] = "fair",
-        b: int | None = None,
-        b_max: int | None = None,
+        arity: int | None = None,
+        max_leaf: int | None = None,
         alpha: float | None = None,
         fair_share: float = 3.0,
-        learner: str = "adagrad",
-        learning_rate: float = 2.0,
-        eps: float = 0.2,
-        decay: float = 0.5,
-        l2: float = 1e-6,
+        optimizer: str | Optimizer = "adagrad",
         normalize: bool = True,
         bias: float = 0.2,
         memory_budget: int | None = None,
         seed: int | None = None,
     ) -> None:
         self.policy = policy
-        self.b = b
-        self.b_max = b_max
+        self.arity = arity
+        self.max_leaf = max_leaf
         self.alpha = alpha
         self.fair_share = fair_share
-        self.learner = learner
-        self.learning_rate = learning_rate
-        self.eps = eps
-        self.decay = decay
-        self.l2 = l2
+        self.optimizer = optimizer
         self.normalize = normalize
         self.bias = bias
         self.memory_budget = memory_budget
@@ -61,7 +54,7 @@ class _OnlineTree(base.Base):  # type: ignore[misc]
         self._label_number: dict[Hashable, int] = {}
 
     def _learn(self, x: Mapping[Hashable, Any], y: Any, labels: Any) -> None:
-        """Learn the row with y, which names labels by number; what x and labels bring is known from now on."""
+        """Learn x with the label numbers y, and add the new features of x and the new labels."""
         known = self.features
         fresh = [feature for feature in x if feature not in known]
         if fresh:
@@ -76,9 +69,9 @@ class _OnlineTree(base.Base):  # type: ignore[misc]
             self._label_number[label] = len(self.labels)
             self.labels.append(label)
 
-    def _ask(self, x: Mapping[Hashable, Any], top_k: int | None, threshold: float | None) -> dict[Hashable, float]:
-        """Probabilities of labels, best first; before the first label there are none."""
-        if "learner_" not in self.classifier.__dict__:
+    def _predict(self, x: Mapping[Hashable, Any], top_k: int | None, threshold: float | None) -> dict[Hashable, float]:
+        """Return the probabilities of the labels, best first; empty before the first label."""
+        if not self.classifier.__sklearn_is_fitted__():
             return {}
         known = self.features
         row = {known[feature]: value for feature, value in x.items() if feature in known}
@@ -87,12 +80,12 @@ class _OnlineTree(base.Base):  # type: ignore[misc]
 
     @property
     def _raw_memory_usage(self) -> int:
-        learned = self.classifier.memory_ if "learner_" in self.classifier.__dict__ else 0
+        learned = self.classifier.memory_ if self.classifier.__sklearn_is_fitted__() else 0
         return int(super()._raw_memory_usage) + learned
 
 
 def _sorted(features: list[Hashable]) -> list[Hashable]:
-    """In an order that does not depend on theirs: sums are rounded, so that the order of numbers would show."""
+    """Sort the features, so that the order of the dict does not change the rounding of sums."""
     try:
         return sorted(features)  # type: ignore[type-var]
     except TypeError:
@@ -100,26 +93,27 @@ def _sorted(features: list[Hashable]) -> list[Hashable]:
 
 
 class OnlinePLT(_OnlineTree, base.Classifier):  # type: ignore[misc]
-    """Online probabilistic label tree for many classes: river's `Classifier` over `OnlinePLTClassifier`.
+    """Online probabilistic label tree for many classes: a river `Classifier` based on `OnlinePLTClassifier`.
 
-    New classes and new features may come at any time, of any hashable type; time grows with the logarithm of the number
-    of classes. Paper: online-plt, sections 3 and 4.
+    New classes and features of any hashable type may appear at any time. Time grows with the logarithm of the number
+    of classes.
+    Paper: Jasinska-Kobus et al. 2021, "Online probabilistic label trees", sections 3 and 4.
 
     Parameters
     ----------
-    policy, b, b_max, alpha, fair_share, learner, learning_rate, eps, decay, l2, normalize, bias, memory_budget
+    policy, arity, max_leaf, alpha, fair_share, optimizer, normalize, bias, memory_budget
         As in `OnlinePLTClassifier`.
     seed
-        Its `random_state`.
+        `random_state` of the classifier.
 
     Attributes
     ----------
     classifier : OnlinePLTClassifier
-        What learns; its features and labels are the numbers that `features` and `labels` tell.
+        The underlying classifier; its features and labels are integers.
     features : dict
-        The number of each feature.
+        The integer of each feature.
     labels : list
-        The classes in order of appearance.
+        The classes in order of appearance; a class's position is its integer.
 
     Examples
     --------
@@ -137,7 +131,7 @@ class OnlinePLT(_OnlineTree, base.Classifier):  # type: ignore[misc]
         return True
 
     def learn_one(self, x: dict[Hashable, Any], y: Hashable) -> None:
-        """Learn that x has the class y."""
+        """Learn x with its class y."""
         number = self._label_number.get(y)
         if number is None:
             self._learn(x, len(self.labels), [y])
@@ -147,25 +141,25 @@ class OnlinePLT(_OnlineTree, base.Classifier):  # type: ignore[misc]
     def predict_proba_one(
         self, x: dict[Hashable, Any], top_k: int | None = None, **kwargs: Any
     ) -> dict[Hashable, float]:
-        """The probability of each class, best first; with `top_k` only the best, which is far quicker for many."""
-        answer = self._ask(x, top_k, None)
+        """Return the probability of each class, best first; with `top_k` only the best, far faster for many classes."""
+        found = self._predict(x, top_k, None)
         if top_k is not None:
-            return answer
-        # The core's numbers have 24 bits; river asks for a sum of one in 53.
-        total = sum(answer.values())
-        return {label: p / total for label, p in answer.items()}
+            return found
+        # The core computes in float32; river requires that the sum is 1 in float64.
+        total = sum(found.values())
+        return {label: p / total for label, p in found.items()}
 
     def predict_one(self, x: dict[Hashable, Any], **kwargs: Any) -> Hashable | None:
-        """The most probable class; None before the first."""
-        return next(iter(self._ask(x, 1, None)), None)
+        """Return the most probable class; None before the first example."""
+        return next(iter(self._predict(x, 1, None)), None)
 
 
 class MultiLabelOnlinePLT(_OnlineTree, base.MultiLabelClassifier):  # type: ignore[misc]
-    """Online probabilistic label tree for sets of labels: river's `MultiLabelClassifier` over `OnlinePLTClassifier`.
+    """Online probabilistic label tree for multiple labels: a river `MultiLabelClassifier` on `OnlinePLTClassifier`.
 
-    y says for each label whether the example has it; labels that it does not mention count as absent, so that a
-    stream of many labels need only name those that are there. Parameters and attributes are those of `OnlinePLT`.
-    Paper: online-plt, sections 3 and 4.
+    y maps labels to whether the example has them. Missing labels count as absent, so with many labels you only need to
+    pass the true ones. Parameters and attributes are those of `OnlinePLT`.
+    Paper: Jasinska-Kobus et al. 2021, "Online probabilistic label trees", sections 3 and 4.
 
     Examples
     --------
@@ -179,7 +173,7 @@ class MultiLabelOnlinePLT(_OnlineTree, base.MultiLabelClassifier):  # type: igno
     """
 
     def learn_one(self, x: dict[Hashable, Any], y: dict[Hashable, bool]) -> None:
-        """Learn which labels x has."""
+        """Learn x with its labels y."""
         fresh = [label for label in y if label not in self._label_number]
         number = dict(zip(fresh, range(len(self.labels), len(self.labels) + len(fresh)), strict=True))
         known = self._label_number
@@ -189,15 +183,15 @@ class MultiLabelOnlinePLT(_OnlineTree, base.MultiLabelClassifier):  # type: igno
     def predict_proba_one(
         self, x: dict[Hashable, Any], top_k: int | None = None, threshold: float | None = None, **kwargs: Any
     ) -> dict[Hashable, dict[bool, float]]:
-        """For each label the probabilities that x has it, and has it not.
+        """Return the probabilities of False and True for each label.
 
-        With `top_k` or a threshold only for the best labels, which is far quicker where they are many.
+        With `top_k` or `threshold` only for the best labels, which is far faster for many labels.
         """
-        found = self._ask(x, top_k, threshold)
+        found = self._predict(x, top_k, threshold)
         if top_k is None and threshold is None:
             found = {label: found.get(label, 0.0) for label in self.labels}
         return {label: {False: 1.0 - p, True: p} for label, p in found.items()}
 
     def predict_one(self, x: dict[Hashable, Any], **kwargs: Any) -> dict[Hashable, bool]:
-        """For each label whether x has it: whether its probability is at least one half."""
-        return dict.fromkeys(self.labels, False) | dict.fromkeys(self._ask(x, None, MORE_LIKELY_THAN_NOT), True)
+        """Return for each label whether its probability is at least 0.5."""
+        return dict.fromkeys(self.labels, False) | dict.fromkeys(self._predict(x, None, MORE_LIKELY_THAN_NOT), True)

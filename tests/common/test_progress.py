@@ -1,4 +1,4 @@
-"""Progress: phases are timed, shown when asked, and never in the way."""
+"""Progress: phases are timed, and shown only on request."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_training_goes_through_its_phases(data):
+def test_training_reports_its_phases(data):
     with progress.shown(False) as phases:
         PLTClassifier(n_trees=2, random_state=0).fit(data.X, data.Y)
     assert list(phases.seconds) == ["building the tree", "choosing C, calibrating", "training"]
     assert all(seconds > 0 for seconds in phases.seconds.values())
 
 
-def test_phases_of_one_name_add_up_and_inner_work_joins_the_outer():
+def test_phases_with_the_same_name_add_up_and_nested_calls_join_the_outer():
     with progress.shown(False) as outer:
         for _ in range(2):
             with progress.shown(True) as inner, progress.phase("waiting"):
@@ -39,7 +39,7 @@ def test_phases_of_one_name_add_up_and_inner_work_joins_the_outer():
     assert 0.04 <= outer.seconds["waiting"] < 10
 
 
-def test_nothing_is_written_unless_asked(data, capsys):
+def test_nothing_is_written_by_default(data, capsys):
     PLTClassifier(random_state=0).fit(data.X, data.Y)
     with progress.phase("alone"):
         pass
@@ -47,14 +47,14 @@ def test_nothing_is_written_unless_asked(data, capsys):
     assert captured.out == captured.err == ""
 
 
-def test_verbose_shows_phases_on_a_terminal_and_takes_them_away(data, monkeypatch):
+def test_verbose_shows_phases_on_a_terminal_and_removes_them(data, monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
     PLTClassifier(random_state=0, verbose=True).fit(data.X, data.Y)
-    said = terminal.getvalue()
-    assert "training" in said or "choosing C" in said or "building the tree" in said
-    assert said.endswith("\x1b[?25h") or "\x1b[?25h" in said[-20:]  # the cursor is back
+    text = terminal.getvalue()
+    assert "training" in text or "choosing C" in text or "building the tree" in text
+    assert text.endswith("\x1b[?25h") or "\x1b[?25h" in text[-20:]  # the cursor is visible again
 
 
 def test_a_counter_moves_the_bar(monkeypatch):
@@ -70,7 +70,7 @@ def test_a_counter_moves_the_bar(monkeypatch):
         assert (task.completed, task.total) == (21, 42)
 
 
-def test_a_failure_inside_leaves_no_display_behind(monkeypatch):
+def test_an_error_inside_removes_the_display(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
     with pytest.raises(RuntimeError, match="broke"), progress.shown(True), progress.phase("breaking"):
         raise RuntimeError("broke")
@@ -78,6 +78,6 @@ def test_a_failure_inside_leaves_no_display_behind(monkeypatch):
         assert phases._display is None
 
 
-def test_verbose_is_checked_like_any_parameter(data):
+def test_a_bad_verbose_is_rejected(data):
     with pytest.raises(ValueError, match="verbose must be True or False"):
         PLTClassifier(verbose="loud").fit(data.X, data.Y)

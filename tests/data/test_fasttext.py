@@ -1,4 +1,4 @@
-"""fastText's format: labels among the words, from files and through the one door."""
+"""The fastText format: labels among the words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_labels_are_taken_from_anywhere_in_a_line(tmp_path, name):
     assert next(iter_fasttext(tmp_path / name)).labels == ["sauce", "a,b"]
 
 
-def test_load_data_vectorises_it_as_it_does_other_texts(tmp_path):
+def test_load_data_vectorises_the_texts(tmp_path):
     (tmp_path / "a.txt").write_text("\ufeff" + LINES)
     data = load_data(tmp_path / "a.txt")
     assert data.texts == EXPECTED[0]
@@ -31,13 +31,13 @@ def test_load_data_vectorises_it_as_it_does_other_texts(tmp_path):
     assert load_data(tmp_path / "a.txt", "fasttext").X.shape == data.X.shape
 
 
-def test_a_label_without_a_name_is_refused_with_its_place(tmp_path):
+def test_a_label_without_a_name_is_rejected_with_its_position(tmp_path):
     (tmp_path / "a.txt").write_text("__label__a fine\nnot __label__ fine\n")
     with pytest.raises(DataError, match=r"line 2, column 5: a label has no name after __label__"):
         load_fasttext(tmp_path / "a.txt")
 
 
-def test_other_files_are_refused(tmp_path):
+def test_other_files_are_rejected(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"__label__a \xff\n")
     with pytest.raises(DataError, match="not UTF-8"):
         load_fasttext(tmp_path / "a.txt")

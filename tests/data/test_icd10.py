@@ -1,4 +1,4 @@
-"""The ICD-10-CM demo set."""
+"""The ICD-10-CM demo data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def key(text):
     return " ".join(text.casefold().split())
 
 
-def test_a_code_carries_its_category_block_and_chapter(icd10):
+def test_a_code_is_labelled_with_its_category_block_and_chapter(icd10):
     place = icd10.train.texts.index("Cholera due to Vibrio cholerae 01, biovar cholerae")
     labels = icd10.train.labels[place]
     assert labels == ["A00.0", "A00", "A00-A09", "chapter 1"]
@@ -30,7 +30,7 @@ def test_a_code_carries_its_category_block_and_chapter(icd10):
     ]
 
 
-def test_subcategories_between_code_and_category_are_no_labels_of_the_code(icd10):
+def test_subcategories_are_not_labels_of_the_code(icd10):
     place = next(i for i, labels in enumerate(icd10.train.labels) if labels[0] == "S52.521A")
     assert icd10.train.labels[place] == ["S52.521A", "S52", "S50-S59", "chapter 19"]
 
@@ -41,7 +41,7 @@ def test_sizes(icd10):
     assert 2000 < len(icd10.test.texts) == len(icd10.test.labels) < 3000
 
 
-def test_no_test_text_is_in_training_and_none_occurs_twice(icd10):
+def test_texts_are_unique_across_training_and_test(icd10):
     train, test = (list(map(key, part.texts)) for part in (icd10.train, icd10.test))
     assert not set(train) & set(test)
     assert len(set(train)) == len(train)
@@ -57,7 +57,7 @@ def test_every_label_has_a_name_and_a_training_text(icd10):
     assert all(icd10.train.texts)
 
 
-def test_a_larger_share_keeps_the_sample_and_adds_to_it(icd10):
+def test_a_larger_test_share_extends_the_sample(icd10):
     larger = load_icd10(test_share=0.4)
     assert set(icd10.test.texts) < set(larger.test.texts)
     assert len(larger.test.texts) == pytest.approx(2 * len(icd10.test.texts), rel=0.1)
@@ -67,7 +67,7 @@ def test_a_larger_share_keeps_the_sample_and_adds_to_it(icd10):
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.0])
-def test_the_share_is_checked(share):
+def test_a_bad_test_share_is_rejected(share):
     with pytest.raises(ValueError, match="test_share must be at least 0 and below 1"):
         load_icd10(test_share=share)
 

@@ -1,4 +1,4 @@
-"""One door for every format, and texts as JSON lines."""
+"""Loading any format, and texts as JSON lines."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def write(folder, name, content):
         ("a.bin", b"PK\x03\x04rest", "npz"),
     ],
 )
-def test_the_format_is_found_by_name_and_content(tmp_path, name, content, expected):
+def test_the_format_is_detected_from_name_and_content(tmp_path, name, content, expected):
     assert find_format(write(tmp_path, name, content)) == expected
 
 
-def test_every_format_gives_the_same_data(tmp_path):
+def test_every_format_loads_the_same_data(tmp_path):
     X, Y = [[0.0, 0.5, 0.0], [0.25, 0.0, 2.0]], [[1, 1], [0, 1]]
     save_npz(tmp_path / "a.npz", X, Y)
     paths = [
@@ -61,7 +61,7 @@ def test_every_format_gives_the_same_data(tmp_path):
         assert data.Y.toarray().tolist() == Y
 
 
-def test_the_format_can_be_given(tmp_path):
+def test_the_format_can_be_passed(tmp_path):
     path = write(tmp_path, "a.txt", "0 1:1\n")
     with pytest.raises(DataError, match="the header holds '1:1'"):
         load_data(path, "xmc")
@@ -70,20 +70,20 @@ def test_the_format_can_be_given(tmp_path):
         load_data(path, "csv")
 
 
-def test_names_come_from_lists_and_files(tmp_path):
+def test_names_can_be_lists_or_files(tmp_path):
     path = write(tmp_path, "a.txt", "1 3 2\n0,1 1:0.5\n")
     labels = write(tmp_path, "labels.txt.gz", gzip.compress("Äpfel\nBirnen, grün\n".encode()))
     data = load_data(path, label_names=labels, feature_names=["x", "y", "z"])
     assert data.label_names == ["Äpfel", "Birnen, grün"]
     assert data.feature_names == ["x", "y", "z"]
-    with pytest.raises(DataError, match="the data have 3 features, but there are 2 names"):
+    with pytest.raises(DataError, match="expected 3 feature names, got 2"):
         load_data(path, feature_names=labels)
 
 
 # Texts
 
 
-def test_texts_become_features_and_label_columns_in_order_of_appearance(tmp_path):
+def test_texts_become_features_and_labels_get_columns_in_order_of_appearance(tmp_path):
     train = load_data(write(tmp_path, "train.jsonl", TEXTS))
     assert train.texts == ["acute chest pain", "chest wall"]
     assert train.label_names == ["b, c", "ü"]
@@ -93,7 +93,7 @@ def test_texts_become_features_and_label_columns_in_order_of_appearance(tmp_path
     assert np.allclose((train.X.toarray() ** 2).sum(axis=1), 1)
 
 
-def test_a_test_set_is_read_as_its_training_set_and_new_labels_come_last(tmp_path):
+def test_a_test_set_uses_the_columns_of_its_training_set_and_new_labels_come_last(tmp_path):
     train = load_data(write(tmp_path, "train.jsonl", TEXTS))
     path = write(tmp_path, "test.jsonl", '{"text": "chest unknown", "labels": ["new", "ü", "ü"]}')
     test = load_data(path, vectorizer=train.vectorizer, label_names=train.label_names)
@@ -111,10 +111,10 @@ def test_texts_can_be_hashed(tmp_path):
     assert data.X.has_sorted_indices
 
 
-def test_texts_have_no_other_feature_names(tmp_path):
-    with pytest.raises(ValueError, match="come from the vectorizer"):
+def test_bad_names_and_empty_files_of_texts_are_rejected(tmp_path):
+    with pytest.raises(ValueError, match="feature_names must be None for texts"):
         load_data(write(tmp_path, "a.jsonl", TEXTS), feature_names=["a"])
-    with pytest.raises(ValueError, match="label_names holds a name twice"):
+    with pytest.raises(ValueError, match="label_names contains a name twice"):
         load_data(write(tmp_path, "a.jsonl", TEXTS), label_names=["a", "a"])
     with pytest.raises(DataError, match="the file has no rows"):
         load_data(write(tmp_path, "b.jsonl", "\n\n"))
@@ -124,7 +124,7 @@ rows = st.lists(st.tuples(st.text(), st.lists(st.text())))
 
 
 @given(rows, st.booleans(), st.booleans())
-def test_what_json_writes_is_read_back(tmp_path_factory, rows, is_packed, is_ascii):
+def test_json_lines_are_read_back(tmp_path_factory, rows, is_packed, is_ascii):
     lines = [json.dumps({"labels": labels, "text": text}, ensure_ascii=is_ascii) for text, labels in rows]
     content = "\n".join([*lines, " "]).encode()
     path = write(tmp_path_factory.mktemp("jsonl"), "a", gzip.compress(content) if is_packed else content)
@@ -135,40 +135,40 @@ def test_reading_is_lazy(tmp_path):
     records = iter_jsonl(write(tmp_path, "a.jsonl", TEXTS + "broken"))
     assert next(records).labels == ["b, c", "ü"]
     assert next(records) == ("chest wall", [])
-    with pytest.raises(DataError, match="line 4, column 1: this is not JSON"):
+    with pytest.raises(DataError, match="line 4, column 1: invalid JSON"):
         next(records)
 
 
-def test_labels_may_be_left_out_when_they_are_not_required(tmp_path):
+def test_labels_can_be_missing_unless_required(tmp_path):
     path = write(tmp_path, "a.jsonl", '{"text": "x"}')
     assert load_jsonl(path, labels_required=False) == (["x"], [[]])
-    with pytest.raises(DataError, match=r'no "labels"\nhint: a row without labels says so: "labels": \[\]'):
+    with pytest.raises(DataError, match=r'no "labels"\nhint: write "labels": \[\] for a row without labels'):
         load_jsonl(path)
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"text": "x", "labels": ["a"}', "column 29: this is not JSON"),
-        ("text", "this is not JSON"),
-        ("[" * 200_000, "this JSON cannot be read|this is not JSON"),
-        ('{"text": ' + "9" * 5000 + "}", 'cannot be read|"text" is the number'),
-        ('["x"]', "the line holds a list instead of an object"),
-        ("3", "the line holds the number 3 instead of an object"),
-        ('"x"', "the line holds a string instead"),
+        ('{"text": "x", "labels": ["a"}', "column 29: invalid JSON"),
+        ("text", "invalid JSON"),
+        ("[" * 200_000, "cannot parse this JSON|invalid JSON"),
+        ('{"text": ' + "9" * 5000 + "}", 'cannot parse this JSON|"text" must be a string, got the number'),
+        ('["x"]', "expected a JSON object, got a list"),
+        ("3", "expected a JSON object, got the number 3"),
+        ('"x"', "expected a JSON object, got a string"),
         ('{"txt": "x", "labels": []}', 'the object has no "text"\nhint: a line looks like {"text"'),
-        ('{"text": null, "labels": []}', '"text" is null instead of a string'),
-        ('{"text": true, "labels": []}', '"text" is true instead of a string'),
-        ('{"text": "x", "labels": "a"}', r'"labels" is a string instead of a list\nhint: write "labels": \["a"\]'),
-        ('{"text": "x", "labels": {"a": 1}}', '"labels" is an object instead of a list of strings'),
-        ('{"text": "x", "labels": null}', '"labels" is null instead of a list of strings'),
-        ('{"text": "x", "labels": ["a", 7]}', '"labels" holds the number 7 instead of a string\nhint: put quotes.*"7"'),
-        ('{"text": "x", "labels": [["a"]]}', '"labels" holds a list instead of a string'),
-        (r'{"text": "\ud800", "labels": []}', '"text" holds half of a surrogate pair'),
-        (r'{"text": "x", "labels": ["\udfff"]}', '"labels" holds half of a surrogate pair'),
+        ('{"text": null, "labels": []}', '"text" must be a string, got null'),
+        ('{"text": true, "labels": []}', '"text" must be a string, got true'),
+        ('{"text": "x", "labels": "a"}', r'"labels" must be a list, got a string\nhint: write "labels": \["a"\]'),
+        ('{"text": "x", "labels": {"a": 1}}', '"labels" must be a list of strings, got an object'),
+        ('{"text": "x", "labels": null}', '"labels" must be a list of strings, got null'),
+        ('{"text": "x", "labels": ["a", 7]}', '"labels" must contain strings, got the number 7\nhint: add quotes.*"7"'),
+        ('{"text": "x", "labels": [["a"]]}', '"labels" must contain strings, got a list'),
+        (r'{"text": "\ud800", "labels": []}', '"text" contains half of a surrogate pair'),
+        (r'{"text": "x", "labels": ["\udfff"]}', '"labels" contains half of a surrogate pair'),
     ],
 )
-def test_bad_lines_are_refused_with_their_number(tmp_path, line, message):
+def test_bad_lines_are_rejected_with_their_number(tmp_path, line, message):
     path = write(tmp_path, "a.jsonl", '{"text": "fine", "labels": []}\n\n' + line + "\n")
     with pytest.raises(DataError, match=message) as caught:
         load_jsonl(path)
@@ -180,11 +180,11 @@ def test_bad_lines_are_refused_with_their_number(tmp_path, line, message):
 # The data set itself
 
 
-def test_a_dataset_refuses_parts_that_do_not_fit():
+def test_a_dataset_rejects_parts_of_different_sizes():
     X, Y = as_features([[1.0, 0.0]]), as_indicator([[1], [0]])
-    with pytest.raises(ValueError, match="X has 1 rows and Y 2"):
+    with pytest.raises(ValueError, match="X has 1 rows, but Y has 2"):
         Dataset(X, Y)
-    with pytest.raises(ValueError, match="feature_names has 1 entries for 2 columns of X"):
+    with pytest.raises(ValueError, match="feature_names must have 2 entries, one per column of X, got 1"):
         Dataset(X, as_indicator([[1]]), feature_names=["a"])
 
 
@@ -195,7 +195,7 @@ def test_classes_of_multiclass_data():
         _ = Dataset(X, as_indicator([[0, 1], [1, 1]])).y
 
 
-def test_matrices_are_put_in_order():
+def test_matrices_are_canonicalised():
     wide = csr_array((np.ones(2), np.array([3, 1]), np.array([0, 2])), shape=(1, 4))
     assert as_features(wide).indices.tolist() == [1, 3]
     assert as_features(wide).indices.dtype == np.int32

@@ -1,4 +1,4 @@
-"""Made-up data: reproducible, of the sizes asked for, learnable, with a long tail."""
+"""Synthetic data: reproducible, of the requested size, learnable, with a long tail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def bits(data):
 
 
 def one_neighbour(train, test):
-    """The training row nearest to each test row: what a learner can find at the very least."""
+    """Return the training row nearest to each test row, a simple baseline classifier."""
     return np.asarray((test.X @ train.X.T).toarray().argmax(axis=1))
 
 
@@ -29,17 +29,17 @@ class TestEveryMaker:
         assert bits(make(random_state=3)) == bits(make(random_state=3))
         assert bits(make(random_state=3)) != bits(make(random_state=4))
 
-    def test_splits_differ_in_rows_but_not_in_what_is_to_be_learned(self, make):
+    def test_splits_have_different_rows_of_the_same_distribution(self, make):
         train, test = make(random_state=1), make(random_state=1, split="test")
-        other_world = make(random_state=2, split="test")
+        other_seed = make(random_state=2, split="test")
         assert bits(train) != bits(test)
 
         def hits(data):
             return float(train.Y[one_neighbour(train, data)].multiply(data.Y).sum()) / data.n_rows
 
-        assert hits(test) > 5 * hits(other_world)
+        assert hits(test) > 5 * hits(other_seed)
 
-    def test_arrays_are_in_the_house_form(self, make):
+    def test_arrays_are_canonical_float32_with_32_bit_indices(self, make):
         data = make()
         for array in (data.X, data.Y):
             assert array.dtype == np.float32
@@ -56,18 +56,18 @@ class TestEveryMaker:
             ({"random_state": None}, "random_state"),
         ],
     )
-    def test_bad_options_are_refused(self, make, options, message):
+    def test_bad_parameters_are_rejected(self, make, options, message):
         with pytest.raises(ValueError, match=message):
             make(**options)
 
 
-def test_means_are_as_asked():
+def test_means_are_as_requested():
     data = make_multilabel(20_000, 1000, 5000, labels_per_row=4, features_per_row=30)
     assert data.Y.nnz / data.n_rows == pytest.approx(4, rel=0.03)
     assert data.X.nnz / data.n_rows == pytest.approx(30, rel=0.03)
 
 
-def test_label_frequencies_follow_a_power_law_and_columns_do_not_tell_it():
+def test_label_frequencies_follow_a_power_law_that_columns_do_not_reveal():
     data = make_multilabel(30_000, 2000, 5000)
     counts = np.bincount(data.Y.indices, minlength=2000)
     falling = np.sort(counts)[::-1]
@@ -93,7 +93,7 @@ def test_noise_makes_labels_unpredictable():
     assert hits(0.0) > 1.2 * hits(0.5) > 1.2 * hits(1.0)
 
 
-def test_some_rows_have_no_labels_if_asked():
+def test_some_rows_have_no_labels_if_requested():
     empty = np.diff(make_multilabel(10_000, 100, 1000, empty_share=0.2).Y.indptr) == 0
     assert 0.18 < empty.mean() < 0.22
     assert np.diff(make_multilabel(10_000, 100, 1000).Y.indptr).min() >= 1
@@ -129,6 +129,6 @@ def test_the_smallest_sizes_work(sizes):
         ({"exponent": -1}, "exponent must be between 0 and 3"),
     ],
 )
-def test_sizes_and_shares_are_checked(options, message):
+def test_bad_sizes_and_shares_are_rejected(options, message):
     with pytest.raises(ValueError, match=message):
         make_multilabel(**{"n_rows": 10, "n_labels": 10, "n_features": 10, **options})

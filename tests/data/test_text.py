@@ -1,4 +1,4 @@
-"""Vectorizers as plain state: the same bits after a round trip, and nothing that runs code."""
+"""The state of vectorizers: the same bits after a round trip, and no code in it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MORE = [*TEXTS, "chest ÜBELKEIT unbekannt", "", "c c c c pain"]
 
 
 def round_trip(vectorizer):
-    """Through JSON and through bytes, as a file would."""
+    """Convert the state to JSON and bytes and back, as a file would."""
     meta, arrays = vectorizer_state(vectorizer)
     copies = {name: np.frombuffer(array.tobytes(), array.dtype) for name, array in arrays.items()}
     return vectorizer_from_state(json.loads(json.dumps(meta)), copies)
@@ -60,7 +60,7 @@ def test_a_round_trip_gives_the_same_bits(vectorizer):
     again = round_trip(vectorizer)
     assert_same_bits(vectorizer, again, MORE)
     before, after = vectorizer.get_params(), again.get_params()
-    if before.get("vocabulary") is not None:  # comes back as a mapping, whatever it was
+    if before.get("vocabulary") is not None:  # restored as a dict, whatever it was
         assert after.pop("vocabulary") == vectorizer.vocabulary_
         del before["vocabulary"]
     assert after == before
@@ -71,12 +71,12 @@ def test_a_round_trip_gives_the_same_bits(vectorizer):
 
 @settings(max_examples=30)
 @given(st.lists(st.text(min_size=1), min_size=1), st.lists(st.text()))
-def test_any_texts_survive(texts, others):
+def test_a_round_trip_works_for_any_texts(texts, others):
     vectorizer = default_vectorizer().fit([*texts, "word"])
     assert_same_bits(vectorizer, round_trip(vectorizer), [*texts, *others])
 
 
-def test_a_loaded_vectorizer_can_be_fitted_anew():
+def test_a_loaded_vectorizer_can_be_fitted_again():
     again = round_trip(default_vectorizer().fit(TEXTS)).fit(["new words"])
     assert again.get_feature_names_out().tolist() == ["new", "words"]
 
@@ -99,7 +99,7 @@ def shout(text):
 
 
 class OwnVectorizer(TfidfVectorizer):
-    """A subclass may do anything."""
+    """A subclass may contain any code."""
 
 
 @pytest.mark.parametrize(
@@ -114,17 +114,17 @@ class OwnVectorizer(TfidfVectorizer):
     ],
     ids=["tokenizer", "preprocessor", "analyzer", "strip_accents", "own class", "counts"],
 )
-def test_functions_and_other_classes_are_refused(vectorizer, message):
+def test_functions_and_other_classes_are_rejected(vectorizer, message):
     with pytest.raises(ValueError, match=message):
         vectorizer_state(vectorizer.fit(TEXTS))
 
 
-def test_an_unfitted_vectorizer_is_refused():
+def test_an_unfitted_vectorizer_is_rejected():
     with pytest.raises(ValueError, match="the TfidfVectorizer is not fitted"):
         vectorizer_state(default_vectorizer())
 
 
-def test_a_vectorizer_of_files_is_refused():
+def test_a_vectorizer_of_files_is_rejected():
     with pytest.raises(ValueError, match='input must be "content"'):
         vectorizer_state(HashingVectorizer(input="filename"))
 
@@ -141,13 +141,13 @@ def with_param(meta, **params):
         (lambda m, a: ({**m, "class": "Pipeline"}, a), "not the state of a vectorizer"),
         (lambda m, a: ({**m, "class": ["x"]}, a), "not the state of a vectorizer"),
         (lambda m, a: ({**m, "params": None}, a), "not the state of a vectorizer"),
-        (lambda m, a: (with_param(m, evil=1), a), "does not know the parameters evil"),
+        (lambda m, a: (with_param(m, evil=1), a), "unknown parameters: evil"),
         (lambda m, a: (with_param(m, dtype="object"), a), "dtype"),
         (lambda m, a: (with_param(m, input="filename"), a), "read text"),
         (lambda m, a: (with_param(m, ngram_range=3), a), "ngram_range"),
         (lambda m, a: (with_param(m, analyzer="own"), a), "analyzer"),
-        (lambda m, a: (with_param(m, vocabulary=["a"]), a), "does not know the parameters vocabulary"),
-        (lambda m, a: (m, {}), "lacks the array term_bytes"),
+        (lambda m, a: (with_param(m, vocabulary=["a"]), a), "unknown parameters: vocabulary"),
+        (lambda m, a: (m, {}), "has no array term_bytes"),
         (lambda m, a: (m, {**a, "idf": a["idf"][:-1]}), "idf values"),
         (lambda m, a: (m, {**a, "idf": a["idf"] * np.nan}), "idf values"),
         (lambda m, a: (m, {**a, "term_offsets": a["term_offsets"][::-1]}), "offsets"),
@@ -155,13 +155,13 @@ def with_param(meta, **params):
         (lambda m, a: (m, {**a, "term_bytes": a["term_bytes"] * 0 + 255}), "utf-8"),
     ],
 )
-def test_a_damaged_state_is_refused(damage, message):
+def test_a_damaged_state_is_rejected(damage, message):
     meta, arrays = vectorizer_state(default_vectorizer().fit(TEXTS))
     with pytest.raises(ValueError, match=message):
         vectorizer_from_state(*damage(meta, arrays))
 
 
-def test_terms_that_occur_twice_are_refused():
+def test_duplicate_terms_are_rejected():
     meta, arrays = vectorizer_state(TfidfVectorizer(vocabulary=["a", "b"]).fit(TEXTS))
-    with pytest.raises(ValueError, match="one of them twice"):
+    with pytest.raises(ValueError, match="duplicate terms"):
         vectorizer_from_state(meta, {**arrays, "term_bytes": np.frombuffer(b"aa", np.uint8)})

@@ -1,4 +1,4 @@
-"""Writing: what is written is read back bit for bit, as XMC text and as npz; damaged npz files are refused."""
+"""Written files are read back bit for bit; damaged npz files are rejected."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from scipy.sparse import csr_array
 from scipy.sparse import save_npz as scipy_save_npz
 
 from ramify import _core
-from ramify.data import DataError, load_npz, load_xmc, save_npz, save_xmc
+from ramify.data import DataError, load_data, load_npz, load_xmc, save_npz, save_xmc
+from ramify.data.synthetic import make_multilabel
+from ramify.data.xmc import save_libsvm
 
 
 @st.composite
@@ -48,7 +50,7 @@ def tiny():
 
 
 @given(datasets(), st.sampled_from(["a.txt", "a.txt.gz", "a.npz"]))
-def test_what_is_written_is_read_back_bit_for_bit(tmp_path_factory, data, name):
+def test_written_files_are_read_back_bit_for_bit(tmp_path_factory, data, name):
     path = tmp_path_factory.mktemp("written") / name
     save, load = (save_npz, load_npz) if name.endswith("npz") else (save_xmc, load_xmc)
     save(path, *data)
@@ -57,7 +59,7 @@ def test_what_is_written_is_read_back_bit_for_bit(tmp_path_factory, data, name):
     assert_same(again.Y, data[1])
 
 
-def test_many_rows_are_written_in_several_steps(tmp_path):
+def test_many_rows_are_written_in_several_chunks(tmp_path):
     rng = np.random.default_rng(1)
     X, Y = (csr_array(rng.random((40_000, 3)) * (rng.random((40_000, 3)) < 0.4), dtype=np.float32) for _ in range(2))
     Y.data[:] = 1
@@ -67,20 +69,34 @@ def test_many_rows_are_written_in_several_steps(tmp_path):
     assert_same(again.Y, Y)
 
 
-@pytest.mark.parametrize("save", [save_xmc, save_npz])
+def test_libsvm_files_are_read_back(tmp_path):
+    data = make_multilabel(50, 20, 60, random_state=0)
+    save_libsvm(tmp_path / "data.svm", data.X, data.Y)
+    again = load_data(tmp_path / "data.svm", n_features=60, n_labels=20)
+    assert (again.X != data.X).nnz == 0
+    assert (again.Y != data.Y).nnz == 0
+
+
+def test_an_empty_row_cannot_be_written_as_libsvm(tmp_path):
+    with pytest.raises(DataError, match="row 1 has neither labels nor features"):
+        save_libsvm(tmp_path / "data.svm", [[1.0], [0.0]], [[1], [0]])
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("save", [save_xmc, save_libsvm, save_npz])
 @pytest.mark.parametrize(
     ("X", "Y", "message"),
     [
         ([[np.nan]], [[1]], "X must be finite"),
-        ([[1e300]], [[1]], "X must be finite and fit 32-bit floats; row 0, column 0"),
-        ([[1.0]], [[2]], "Y must hold only 0 and 1, got 2"),
-        ([[1.0]], [[np.nan]], "Y must hold only 0 and 1, got nan"),
-        ([[1.0]], [[1], [1]], "X has 1 rows and Y 2"),
+        ([[1e300]], [[1]], "X must be finite and fit 32-bit floats, but row 0, column 0 is inf"),
+        ([[1.0]], [[2]], "Y must contain only 0 and 1, got 2"),
+        ([[1.0]], [[np.nan]], "Y must contain only 0 and 1, got nan"),
+        ([[1.0]], [[1], [1]], "X has 1 rows, but Y has 2; the numbers must be equal"),
         ([1.0], [[1]], "X must have two dimensions, got 1"),
-        ([["a"]], [[1]], "X must hold numbers"),
+        ([["a"]], [[1]], "X must contain numbers"),
     ],
 )
-def test_what_cannot_be_written_is_refused(tmp_path, save, X, Y, message):
+def test_bad_data_is_rejected_before_writing(tmp_path, save, X, Y, message):
     with pytest.raises(ValueError, match=message):
         save(tmp_path / "a", X, Y)
     assert not list(tmp_path.iterdir())
@@ -98,7 +114,7 @@ def test_what_cannot_be_written_is_refused(tmp_path, save, X, Y, message):
         ([0, 0], [], [0, 0], "same length"),
     ],
 )
-def test_the_core_refuses_pointers_that_leave_the_arrays(feature_ptr, features, label_ptr, message):
+def test_the_core_rejects_pointers_outside_the_arrays(feature_ptr, features, label_ptr, message):
     with pytest.raises(ValueError, match=message):
         _core.format_xmc_rows(
             np.array(feature_ptr, np.int64),
@@ -120,23 +136,23 @@ def test_the_longest_entries_fit(tmp_path):
     assert numbers == b"-2147483648,-2147483648" + b" -2147483648:-1.1754944e-38" * 3 + b"\n"
 
 
-def test_the_callers_arrays_stay_as_they_are(tmp_path):
+def test_writing_does_not_modify_the_given_arrays(tmp_path):
     X = csr_array((np.array([1.0, 2.0, 3.0]), np.array([1, 0, 1]), np.array([0, 3])), shape=(1, 2))
     save_xmc(tmp_path / "a.txt", X, [[1]])
     assert X.indices.tolist() == [1, 0, 1]
     assert (tmp_path / "a.txt").read_text() == "1 2 1\n0 0:2 1:4\n"
 
 
-def test_names_and_texts_travel_with_the_npz(tmp_path, tiny):
+def test_npz_files_store_names_and_texts(tmp_path, tiny):
     names = {"label_names": ["a, b", "ü"], "feature_names": ["x", "", "z"], "texts": ["eins", "zwei\nzeilen"]}
     save_npz(tmp_path / "a.npz", *tiny, **names)
     data = load_npz(tmp_path / "a.npz")
     assert {name: getattr(data, name) for name in names} == names
-    data.X.data *= 2  # users may change their arrays
+    data.X.data *= 2  # the arrays are writable
 
 
-def test_names_that_do_not_fit_are_refused(tmp_path, tiny):
-    with pytest.raises(ValueError, match="label_names has 1 entries for 2 columns of Y"):
+def test_a_wrong_number_of_names_is_rejected(tmp_path, tiny):
+    with pytest.raises(ValueError, match="label_names must have 2 entries, one per column of Y, got 1"):
         save_npz(tmp_path / "a.npz", *tiny, label_names=["a"])
 
 
@@ -153,22 +169,22 @@ def arrays(tmp_path, tiny):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("ramify_dataset", np.array([2]), "format version"),
+        ("ramify_dataset", np.array([2]), "unknown format version"),
         ("shape", np.array([2, 3]), "shape"),
         ("shape", np.array([2, 3, -1]), "shape"),
-        ("shape", np.array([2, 2, 2]), "x_indices leave the 2 columns"),
-        ("shape", np.array([3, 3, 2]), "x_indptr does not rise"),
-        ("x_indptr", np.array([0, 9, 3]), "x_indptr does not rise"),
-        ("x_indptr", np.array([0, 2, 4]), "x_indptr does not rise"),
-        ("x_indptr", np.array([0.0, 2, 3]), "x_indptr is float64 instead of int64"),
-        ("x_indices", np.array([0, -1, 2], np.int32), "x_indices leave the 3 columns"),
-        ("x_indices", np.array([2, 0, 2], np.int32), "not sorted"),
-        ("x_indices", np.array([2, 2, 2], np.int32), "not sorted, or repeated"),
+        ("shape", np.array([2, 2, 2]), "x_indices must be between 0 and 1"),
+        ("shape", np.array([3, 3, 2]), "x_indptr must have 4 entries that increase"),
+        ("x_indptr", np.array([0, 9, 3]), "x_indptr must have 3 entries that increase"),
+        ("x_indptr", np.array([0, 2, 4]), "x_indptr must have 3 entries that increase from 0 to 3"),
+        ("x_indptr", np.array([0.0, 2, 3]), "x_indptr must be int64, got float64"),
+        ("x_indices", np.array([0, -1, 2], np.int32), "x_indices must be between 0 and 2"),
+        ("x_indices", np.array([2, 0, 2], np.int32), "x_indices must be sorted"),
+        ("x_indices", np.array([2, 2, 2], np.int32), "x_indices must be sorted and unique"),
         ("x_values", np.array([1, np.nan, 1], np.float32), "finite"),
         ("x_values", np.array([1, 1], np.float32), "2 values for 3 indices"),
         ("x_values", np.ones((3, 1), np.float32), "one dimension"),
         ("x_values", np.array([None] * 3), "plain array"),
-        ("y_indices", np.array([0, 0, 5], np.int32), "y_indices leave"),
+        ("y_indices", np.array([0, 0, 5], np.int32), "y_indices must be between"),
         ("y_indices", None, "y_indices is missing"),
         ("label_names_offsets", None, "label_names_offsets"),
         ("label_names_offsets", np.array([0, 1, 9]), "offsets"),
@@ -176,7 +192,7 @@ def arrays(tmp_path, tiny):
         ("ramify_dataset", None, "not a ramify data set"),
     ],
 )
-def test_inconsistent_npz_files_are_refused(tmp_path, arrays, name, value, message):
+def test_inconsistent_npz_files_are_rejected(tmp_path, arrays, name, value, message):
     del arrays[name]
     if value is not None:
         arrays[name] = value
@@ -186,7 +202,7 @@ def test_inconsistent_npz_files_are_refused(tmp_path, arrays, name, value, messa
     assert caught.value.path == str(tmp_path / "bad.npz")
 
 
-def test_an_npz_truncated_anywhere_is_refused(tmp_path, arrays):
+def test_a_truncated_npz_is_rejected(tmp_path, arrays):
     content = (tmp_path / "good.npz").read_bytes()
     for n in range(0, len(content), 37):
         (tmp_path / "bad.npz").write_bytes(content[:n])
@@ -194,7 +210,7 @@ def test_an_npz_truncated_anywhere_is_refused(tmp_path, arrays):
             load_npz(tmp_path / "bad.npz")
 
 
-def test_an_npz_with_any_byte_changed_is_refused_or_the_same(tmp_path, arrays, tiny):
+def test_an_npz_with_a_changed_byte_is_rejected_or_equal(tmp_path, arrays, tiny):
     content = (tmp_path / "good.npz").read_bytes()
     for place in range(0, len(content), 5):
         changed = bytearray(content)
@@ -204,10 +220,10 @@ def test_an_npz_with_any_byte_changed_is_refused_or_the_same(tmp_path, arrays, t
             data = load_npz(tmp_path / "bad.npz")
         except DataError:
             continue
-        assert_same(data.X, tiny[0])  # a byte that means nothing: a date, a flag
+        assert_same(data.X, tiny[0])  # the byte does not matter: a date, a flag
 
 
-def test_an_array_that_announces_more_than_it_has_is_refused_before_memory_is_taken(tmp_path, arrays):
+def test_an_array_that_declares_too_many_bytes_is_rejected_before_allocation(tmp_path, arrays):
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, {"descr": "<f4", "fortran_order": False, "shape": (2**60,)})
     with zipfile.ZipFile(tmp_path / "bad.npz", "w") as archive:
@@ -215,13 +231,13 @@ def test_an_array_that_announces_more_than_it_has_is_refused_before_memory_is_ta
             buffer = io.BytesIO()
             np.lib.format.write_array(buffer, value)
             archive.writestr(f"{name}.npy", header.getvalue() if name == "x_values" else buffer.getvalue())
-    with pytest.raises(DataError, match="announces 4611686018427387904 bytes"):
+    with pytest.raises(DataError, match="declares 4611686018427387904 bytes"):
         load_npz(tmp_path / "bad.npz")
 
 
-def test_foreign_files_are_refused(tmp_path, tiny):
+def test_foreign_files_are_rejected(tmp_path, tiny):
     scipy_save_npz(tmp_path / "scipy.npz", tiny[0])
-    with pytest.raises(DataError, match=r"not a ramify data set \(it holds .*\)\nhint: write the file again"):
+    with pytest.raises(DataError, match=r"not a ramify data set \(it has .*\)\nhint: write the file again"):
         load_npz(tmp_path / "scipy.npz")
     (tmp_path / "text.npz").write_text("1 2 3\n")
     with pytest.raises(DataError, match="not an npz file"):

@@ -1,4 +1,4 @@
-"""The XMC and libsvm parser against a plain Python twin, and what it refuses."""
+"""The XMC and libsvm parsers against a Python twin, and the text they reject."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 def nearest_float32(text):
-    """The float32 nearest to the decimal, ties to even, by exact arithmetic."""
+    """Return the float32 nearest to the decimal, ties to even, by exact arithmetic."""
     exact = Fraction(text)
     guess = np.clip(np.float32(float(exact)), -np.float32(LARGEST), np.float32(LARGEST))
     with np.errstate(over="ignore"):
@@ -63,7 +63,7 @@ def read(folder, text, load=load_xmc, **options):
     return load(path, **options)
 
 
-# What is read
+# Valid files
 
 
 def test_a_plain_file(tmp_path):
@@ -88,7 +88,7 @@ def test_a_plain_file(tmp_path):
     ],
 )
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_rows_of_every_shape(tmp_path, line, row, end):
+def test_rows_of_every_form(tmp_path, line, row, end):
     text = end.join(["3 4 3", "0 0:1", line, "1 1:1", ""])
     assert rows_of(read(tmp_path, text)) == [([0], {0: 1.0}), row, ([1], {1: 1.0})]
 
@@ -105,7 +105,7 @@ def test_a_file_without_rows(tmp_path, text):
     assert read(tmp_path, text).n_rows == 0
 
 
-def test_gzip_is_known_by_its_content_even_in_several_members(tmp_path):
+def test_gzip_is_detected_by_content_and_can_have_several_members(tmp_path):
     packed = gzip.compress(b"2 2 1\n0 1:1\n") + gzip.compress(b"0 0:1\n")
     assert rows_of(read(tmp_path, packed)) == [([0], {1: 1.0}), ([0], {0: 1.0})]
 
@@ -113,9 +113,9 @@ def test_gzip_is_known_by_its_content_even_in_several_members(tmp_path):
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("16777217", 16777216.0),  # half way between two floats: to even
+        ("16777217", 16777216.0),  # halfway between two floats: rounds to even
         ("16777219", 16777220.0),
-        ("1.00000005960464477539062500001", 1.0000001192092896),  # a double would lie exactly half way
+        ("1.00000005960464477539062500001", 1.0000001192092896),  # as a double it would be exactly halfway
         ("1.000000059604644775390625", 1.0),
         ("0.000000000000000000000000000000000000000000001", 1.401298464324817e-45),
         ("1e-46", 0.0),
@@ -165,9 +165,9 @@ def xmc_lines(draw):
 
 
 @given(st.lists(xmc_lines(), max_size=30), st.sampled_from(["\n", "\r\n"]), st.booleans())
-def test_random_text_is_read_as_by_the_plain_twin(lines, end, has_last_end):
+def test_random_text_is_parsed_as_by_the_python_twin(lines, end, has_last_end):
     if lines and not lines[-1]:
-        has_last_end = True  # an empty last row exists only through its line's end
+        has_last_end = True  # an empty last row needs its line end
     text = end.join([f"{len(lines)} 20 10", *lines]) + (end if has_last_end else "")
     n_features, n_labels, x_ptr, features, values, y_ptr, labels = _core.parse_xmc(text.encode())
     ones = np.ones(len(labels), np.float32)
@@ -176,8 +176,8 @@ def test_random_text_is_read_as_by_the_plain_twin(lines, end, has_last_end):
     assert rows_of(Dataset(X, Y)) == [twin_row(line) for line in lines]
 
 
-def test_threads_change_nothing(tmp_path):
-    """More than a megabyte, so that there are several pieces; repeated features and missing labels leave gaps."""
+def test_the_result_does_not_depend_on_the_number_of_threads(tmp_path):
+    """The text has more than a megabyte, so it is split; repeated features and missing labels leave gaps."""
     rng = np.random.default_rng(0)
     indices, values = rng.integers(0, 99, (40_000, 7)), rng.normal(size=(40_000, 7))
     lines = []
@@ -192,7 +192,7 @@ def test_threads_change_nothing(tmp_path):
     assert rows_of(read(tmp_path, text, n_jobs=3))[::97] == [twin_row(line) for line in lines[::97]]
 
 
-def test_the_first_of_several_mistakes_is_reported_whatever_the_threads():
+def test_the_first_of_several_errors_is_reported_for_any_number_of_threads():
     lines = ["0 1:0.25 2:0.5"] * 200_000
     for bad in (199_999, 150_000, 70_000):
         lines[bad] = "0 1:x"
@@ -202,7 +202,7 @@ def test_the_first_of_several_mistakes_is_reported_whatever_the_threads():
             assert caught.value.args[1:3] == (bad + 2, 3)
 
 
-# What is refused
+# Bad files
 
 BAD_XMC = [
     ("\n", 1, 1, "the header has 0 numbers instead of 3"),
@@ -258,7 +258,7 @@ BAD_XMC = [
 
 
 @pytest.mark.parametrize(("text", "line", "column", "message"), BAD_XMC)
-def test_mistakes_are_refused_with_line_and_column(tmp_path, text, line, column, message):
+def test_errors_are_reported_with_line_and_column(tmp_path, text, line, column, message):
     with pytest.raises(DataError, match=re.escape(message)) as caught:
         read(tmp_path, text)
     error = caught.value
@@ -268,7 +268,7 @@ def test_mistakes_are_refused_with_line_and_column(tmp_path, text, line, column,
     assert str(error).startswith(f"{error.path}, line {line}, column {column}: ")
 
 
-def test_the_message_of_the_house_style(tmp_path):
+def test_the_full_text_of_an_error(tmp_path):
     with pytest.raises(DataError) as caught:
         read(tmp_path, "1 20 1\n0 1:1 2:1 17:abc 18:3\n")
     assert str(caught.value) == (
@@ -286,7 +286,7 @@ def test_the_column_counts_characters_not_bytes():
     assert caught.value.args[1:3] == (1, 1)
     with pytest.raises(_core.TextError) as caught:
         _core.parse_xmc("\ufeff1 é 1\n".encode())
-    assert caught.value.args[1:3] == (1, 4)  # the mark is a character too
+    assert caught.value.args[1:3] == (1, 4)  # the byte order mark counts as a character
 
 
 @settings(max_examples=500)
@@ -299,7 +299,7 @@ def test_the_column_counts_characters_not_bytes():
         st.lists(st.sampled_from(list("0123456789:,.-+e \t\r\n#x")), max_size=60).map(lambda c: "".join(c).encode()),
     )
 )
-def test_any_bytes_are_read_or_refused_but_never_crash(content):
+def test_any_bytes_are_parsed_or_rejected_without_a_crash(content):
     for text in (content, b"3 5 4\n" + content):
         for parse in (_core.parse_xmc, _core.parse_libsvm):
             try:
@@ -360,7 +360,7 @@ def test_libsvm_widths_can_be_given(tmp_path):
         ("2147483647 1:1", {}, 1, 1, "label 2147483647 does not fit a 32-bit index"),
     ],
 )
-def test_libsvm_mistakes(tmp_path, text, options, line, column, message):
+def test_libsvm_errors(tmp_path, text, options, line, column, message):
     with pytest.raises(DataError) as caught:
         read(tmp_path, text, load_libsvm, **options)
     assert message in str(caught.value)

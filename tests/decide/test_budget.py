@@ -1,4 +1,4 @@
-"""Exactly k labels a row: ascent that never falls, ends where no row can gain, and meets brute force on tiny data."""
+"""Decisions with a budget: the ascent never falls, ends at a local optimum, and equals brute force on tiny data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ramify.decide.budget import BUDGET_OBJECTIVES
 
 
 def plain_value(P, D, objective):
-    """Expected counts put into the definition, with dense arrays."""
+    """Evaluate the definition on expected counts, with dense arrays."""
     tp, predicted, positive, n = (P * D).sum(axis=0), D.sum(axis=0), P.sum(axis=0), P.shape[0]
     with np.errstate(divide="ignore", invalid="ignore"):
         values = {
@@ -40,8 +40,8 @@ def estimates(draw, max_rows=6, max_labels=5):
 
 @settings(max_examples=150, deadline=None)
 @given(estimates(), st.integers(1, 3), st.sampled_from(BUDGET_OBJECTIVES))
-def test_the_value_never_falls_and_no_single_row_can_do_better(P, k, objective):
-    found = decide.decide_budget(P, k, objective=objective, tolerance=0.0, max_passes=200)
+def test_the_value_never_falls_and_no_single_row_can_improve_it(P, k, objective):
+    found = decide.decide_budget(P, k, objective=objective, tol=0.0, n_epochs=200)
     D = found.decisions.toarray()
     np.testing.assert_array_equal(D.sum(axis=1), np.minimum(k, (P > 0).sum(axis=1)))
     assert (P[D > 0] > 0).all()
@@ -59,7 +59,7 @@ def test_the_value_never_falls_and_no_single_row_can_do_better(P, k, objective):
 
 @settings(max_examples=40, deadline=None)
 @given(estimates(max_rows=3, max_labels=4), st.sampled_from(["macro_recall", "macro_balanced_accuracy"]))
-def test_objectives_that_are_sums_over_decisions_are_solved_exactly(P, objective):
+def test_additive_objectives_are_solved_exactly(P, objective):
     found = decide.decide_budget(P, 1, objective=objective)
     choices = [list(np.flatnonzero(row)) or [None] for row in P]
     best = max(
@@ -78,7 +78,7 @@ def sparse_estimates(n=3000, m=200, per_row=20, seed=0):
 
 
 @pytest.mark.parametrize("objective", BUDGET_OBJECTIVES)
-def test_a_budget_used_for_the_objective_beats_the_most_probable_labels(objective):
+def test_budget_decisions_beat_the_most_probable_labels(objective):
     P = sparse_estimates()
     best = decide.decide_budget(P, 3, objective=objective)
     probable = decide.decide_budget(P, 3, objective="macro_recall", positive=np.full(200, 1.0)).decisions
@@ -90,7 +90,7 @@ def test_a_budget_used_for_the_objective_beats_the_most_probable_labels(objectiv
     assert decide.expected_value(P, probable, objective=objective) < online.value <= best.value + 1e-6
 
 
-def test_what_is_expected_comes_true():
+def test_the_expected_value_equals_the_value_on_sampled_labels():
     P = sparse_estimates(n=20_000)
     generator = np.random.default_rng(1)
     true = generator.random(P.nnz) < P.data
@@ -100,18 +100,18 @@ def test_what_is_expected_comes_true():
     assert metrics.macro_f1(Y, found.decisions, empty=0.0) == pytest.approx(found.value, abs=0.01)
 
 
-def test_the_same_seed_decides_the_same_and_refusals_say_why():
+def test_the_same_seed_gives_the_same_decisions_and_bad_input_is_rejected():
     P = sparse_estimates(300)
     one, other = (decide.decide_budget(P, 2, random_state=3).decisions for _ in range(2))
     assert (one != other).nnz == 0
     everything = decide.decide_budget(P, 2**70).decisions
     assert everything.nnz == P.nnz
-    for call, said in [
+    for call, message in [
         (lambda: decide.decide_budget(P, 0), "k must be"),
         (lambda: decide.decide_budget(P, 2, objective="accuracy"), "objective must be"),
-        (lambda: decide.decide_budget(P * 3, 2), "largest value"),
-        (lambda: decide.decide_budget(P, 2, positive=[1.0]), "positive must hold"),
-        (lambda: decide.OnlineBudget(3, 2).decide(P), "200 labels"),
+        (lambda: decide.decide_budget(P * 3, 2), r"P must contain probabilities in \[0, 1\], but row \d+, column"),
+        (lambda: decide.decide_budget(P, 2, positive=[1.0]), r"positive must have shape \(200,\)"),
+        (lambda: decide.OnlineBudget(3, 2).decide(P), r"P must have 3 labels \(columns\), got 200"),
     ]:
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             call()

@@ -1,4 +1,4 @@
-"""The tuners find what they say they find, on sparse arrays of any size."""
+"""The tuners find the best thresholds, on sparse arrays of any size."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ METRIC = {"macro_f1": metrics.macro_f1, "micro_f1": metrics.micro_f1, "example_f
 
 @st.composite
 def problems(draw, max_rows=12, max_labels=4):
-    """Probabilities with ties and zeros, and any truth."""
+    """Draw probabilities with ties and zeros, and any true labels."""
     shape = (draw(st.integers(1, max_rows)), draw(st.integers(1, max_labels)))
     grid = np.array([0.0, 0.0, 0.05, 0.1, 0.1, 0.3, 0.31, 0.5, 0.8, 1.0], dtype=np.float32)
     P = grid[draw(hnp.arrays(np.int8, shape, elements=st.integers(0, len(grid) - 1)))]
@@ -50,7 +50,7 @@ def test_sto_without_a_cut_equals_exhaustive_search_for_every_label(problem, emp
 
 @settings(max_examples=100, deadline=None)
 @given(problems(), st.sampled_from(["micro_f1", "example_f1"]), st.sampled_from(["zero", "one"]))
-def test_the_common_threshold_of_sto_is_the_best_probability(problem, objective, empty):
+def test_the_common_threshold_of_sto_is_the_best_stored_probability(problem, objective, empty):
     P, Y = problem
     thresholds = decide.tune_sto(P, Y, objective=objective, empty=empty)
     assert len(set(thresholds.tolist())) == 1
@@ -112,7 +112,7 @@ def test_fta_over_a_stream_equals_fta_over_all_rows(problem, objective, common, 
     st.sampled_from([(1.0, 2.0), (1.0, 20.0), (0.0, 1.0)]),
     st.sampled_from([None, "fixed", "causal"]),
 )
-def test_ofo_equals_its_plain_twin(problem, objective, initial, bound):
+def test_ofo_equals_its_python_twin(problem, objective, initial, bound):
     P, Y = problem
     a, b = initial
     prior = Y.mean(axis=0) if bound == "fixed" else None
@@ -130,12 +130,12 @@ def test_ofo_equals_its_plain_twin(problem, objective, initial, bound):
 
 @settings(max_examples=60, deadline=None)
 @given(problems(max_rows=25), st.integers(1, 7))
-def test_ofo_does_not_care_how_the_stream_is_cut_nor_when_labels_appear(problem, size):
+def test_ofo_does_not_depend_on_batch_sizes_or_on_when_labels_appear(problem, size):
     P, Y = problem
     online = decide.OnlineF(b=4)
     for start in range(0, P.shape[0], size):
         rows, truth = P[start : start + size], Y[start : start + size]
-        # Columns after the last one that anything is known of have not come up yet.
+        # Leave out the columns after the last one in use, as if their labels had not appeared yet.
         used = np.flatnonzero((rows.toarray() > 0).any(axis=0) | truth.any(axis=0))
         width = max(online.n_labels, used[-1] + 1 if len(used) else 0, 1)
         least = online.least_after(truth.shape[0])
@@ -147,7 +147,7 @@ def test_ofo_does_not_care_how_the_stream_is_cut_nor_when_labels_appear(problem,
 
 
 def test_equation_4_holds_after_a_long_stream_of_true_probabilities():
-    """F* = 2 tau*: OFO comes to half of the F that sorting finds, and to the same threshold."""
+    """F* = 2 tau*: OFO converges to half of the F that STO finds."""
     generator = np.random.default_rng(0)
     p = generator.beta(0.3, 1.5, size=(40_000, 3)).astype(np.float32)
     P, Y = sparse.csr_array(p), generator.random(p.shape) < p
@@ -156,27 +156,27 @@ def test_equation_4_holds_after_a_long_stream_of_true_probabilities():
     np.testing.assert_allclose(online, np.array(best) / 2, atol=0.01)
 
 
-def test_kappa_is_the_larger_of_the_cut_and_the_bound_and_a_cut_of_zero_switches_both_off():
+def test_kappa_is_the_larger_of_the_cut_and_the_bound_and_a_cut_of_0_disables_both():
     np.testing.assert_allclose(kappa(0.1, [0.0, 0.25, 0.05]), [0.1, 0.2, 0.1], rtol=1e-6)
     assert kappa(0, [0.5, 1.0]).tolist() == [0.0, 0.0]
     P, Y = sparse.csr_array(np.array([[0.3], [0.2], [0.1]], np.float32)), np.array([[1], [1], [0]])
     assert decide.tune_sto(P, Y)[0] <= np.float32(0.2)
-    # The label is on two thirds of the rows: nothing below 0.4 may be tried, so that nothing is found.
+    # The prior is 2/3, so only thresholds of at least 0.4 are tried and no positive is found.
     assert decide.tune_sto(P, Y, cut=0.01)[0] >= np.float32(0.4)
 
 
 def test_conventions_for_empty_labels_lead_to_different_thresholds():
     P = sparse.csr_array(np.array([[0.6, 0.7], [0.6, 0.0]], dtype=np.float32))
     Y = np.array([[1, 0], [1, 0]])  # the second label has no positive, but a probability of 0.7
-    speaks, is_silent = (decide.tune_sto(P, Y, empty=empty) for empty in ("zero", "one"))
-    assert speaks[1] <= 0.7 < is_silent[1]
-    for empty, thresholds in (("zero", speaks), ("one", is_silent)):
+    with_zero, with_one = (decide.tune_sto(P, Y, empty=empty) for empty in ("zero", "one"))
+    assert with_zero[1] <= 0.7 < with_one[1]
+    for empty, thresholds in (("zero", with_zero), ("one", with_one)):
         choice = decide.choose_thresholds(P, Y, method="sto", c=[100], empty=empty)
         np.testing.assert_array_equal(choice.thresholds[:1], thresholds[:1])
 
 
 @pytest.mark.parametrize("method", ["ofo", "fta", "sto"])
-def test_choice_values_are_those_of_the_metrics_and_the_best_is_taken(method):
+def test_choice_values_equal_the_metric_and_the_best_is_returned(method):
     generator = np.random.default_rng(1)
     p = (generator.beta(0.2, 2, size=(400, 6)) * (generator.random((400, 6)) < 0.6)).astype(np.float32)
     Y = (generator.random(p.shape) < p).astype(int)
@@ -185,11 +185,11 @@ def test_choice_values_are_those_of_the_metrics_and_the_best_is_taken(method):
     assert choice.values[choice.c] == max(choice.values.values())
     decided = decide.apply_thresholds(P, choice.thresholds)
     assert choice.values[choice.c] == pytest.approx(metrics.macro_f1(Y, decided, empty=0.0))
-    honest = decide.choose_thresholds(P, Y, method=method, c=(1000, 20, 5, 2), folds=4)
-    assert all(honest.values[c] <= choice.values[c] + 0.05 for c in honest.values)
+    validated = decide.choose_thresholds(P, Y, method=method, c=(1000, 20, 5, 2), folds=4)
+    assert all(validated.values[c] <= choice.values[c] + 0.05 for c in validated.values)
 
 
-def test_estimates_of_other_types_and_orders_are_put_in_order():
+def test_estimates_of_any_type_and_order_are_canonicalised():
     P = sparse.csr_matrix(np.array([[0.5, 0.25, 0.0], [0.0, 0.75, 0.125]]))
     shuffled = sparse.csr_matrix((P.data[[1, 0, 3, 2]], P.indices[[1, 0, 3, 2]], P.indptr), shape=P.shape)
     Y = np.array([[1, 0, 0], [0, 1, 0]])
@@ -201,39 +201,61 @@ def test_estimates_of_other_types_and_orders_are_put_in_order():
 
 @pytest.mark.parametrize("tune", [decide.tune_sto, decide.tune_fta, decide.tune_ofo])
 @pytest.mark.parametrize(
-    ("P", "Y", "said"),
+    ("P", "Y", "message"),
     [
         ([[0.5]], [[1, 0]], "shape"),
         ([[0.5]], [[2]], "0 and 1"),
         ([[np.nan]], [[1]], "finite"),
-        ([[-0.5]], [[1]], "least value is -0.5"),
+        ([[-0.5]], [[1]], "P must contain probabilities, but row 0, column 0 is -0.5"),
     ],
 )
-def test_refused_input_says_what_is_wrong(tune, P, Y, said):
-    with pytest.raises(ValueError, match=said):
+def test_bad_input_is_rejected(tune, P, Y, message):
+    with pytest.raises(ValueError, match=message):
         tune(np.array(P), np.array(Y))
 
 
-def test_refused_settings_name_the_parameter():
+@pytest.mark.parametrize("tune", [decide.tune_sto, decide.tune_fta, decide.tune_ofo, decide.choose_thresholds])
+@pytest.mark.parametrize(
+    ("attribute", "position", "value", "message"),
+    [
+        ("indices", 3, 2**30, "row 1 has column index 1073741824, but must be between 0 and 2"),
+        ("indices", 0, -1, "row 0 has column index -1, but must be between 0 and 2"),
+        ("indices", 1, 3, "row 0 has column index 3, but must be between 0 and 2"),
+        ("indptr", 1, 9, "indptr decreases from 9 to 4 at row 1"),
+        ("indptr", 2, 9, "indptr ends at 9, but there are 4 indices and 4 values"),
+        ("indptr", 0, 1, "indptr starts at 1, but must start at 0"),
+    ],
+)
+def test_broken_sparse_arrays_are_rejected(tune, attribute, position, value, message):
+    P = sparse.csr_array(np.array([[0.5, 0.25, 0.0], [0.0, 0.75, 0.125]], dtype=np.float32))
+    Y = sparse.csr_array(np.array([[1, 0, 1], [0, 1, 1]]))
+    for name in ("P", "Y"):
+        arrays = {"P": P.copy(), "Y": Y.copy()}
+        getattr(arrays[name], attribute)[position] = value
+        with pytest.raises(ValueError, match=f"{name} is a broken sparse matrix: {message}"):
+            tune(**arrays)
+
+
+def test_bad_parameters_are_rejected_by_name():
     P, Y = np.array([[0.5]]), np.array([[1]])
-    for call, said in [
+    for call, message in [
         (lambda: decide.tune_sto(P, Y, objective="accuracy"), "objective must be"),
         (lambda: decide.tune_sto(P, Y, cut=2), "cut must be"),
         (lambda: decide.tune_sto(P, Y, empty="half"), "empty must be 'zero' or 'one'"),
-        (lambda: decide.tune_sto(P, Y, prior=[2.0], cut=0.1), "prior must hold"),
-        (lambda: decide.tune_fta(P, Y, grid=[0.0]), "grid must hold"),
-        (lambda: decide.tune_ofo(P, Y, objective="example_f1"), "no rule"),
-        (lambda: decide.tune_ofo(P, Y, a=3, b=2), "a must not be above b"),
+        (lambda: decide.tune_sto(P, Y, prior=[2.0], cut=0.1), r"prior must have shape \(1,\)"),
+        (lambda: decide.tune_fta(P, Y, grid=[0.0]), r"grid must be a list of thresholds .* got \[0.0\]"),
+        (lambda: decide.tune_ofo(P, Y, objective="example_f1"), "'ofo' has no rule for objective='example_f1'"),
+        (lambda: decide.tune_ofo(P, Y, a=3, b=2), "a must be at most b"),
         (lambda: decide.choose_thresholds(P, Y, method="best"), "method must be"),
-        (lambda: decide.choose_thresholds(P, Y, c=[]), "at least one"),
+        (lambda: decide.choose_thresholds(P, Y, c=[]), "c is empty; pass at least one value"),
         (lambda: decide.choose_thresholds(P, Y, c=None), "c must be a number of at least 1, got None"),
         (lambda: decide.choose_thresholds(P, Y, a="one"), "a must be a number of at least 0, got 'one'"),
         (lambda: decide.f_measure_curves(P, Y, P, Y, c="10"), "c must be a number of at least 1, got '10'"),
         (lambda: decide.apply_thresholds(P, [0.5, 0.5]), "one for each of the 1 labels"),
-        (lambda: decide.FixedThresholds(2).update(P, Y), "P has 1 labels"),
-        (lambda: decide.OnlineF().update(np.ones((1, 2)), np.ones((1, 2))).update(P, Y), "2 are known"),
+        (lambda: decide.FixedThresholds(2).update(P, Y), r"P must have 2 labels \(columns\), got 1"),
+        (lambda: decide.OnlineF().update(np.ones((1, 2)), np.ones((1, 2))).update(P, Y), "at least 2 labels"),
     ]:
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             call()
 
 
@@ -271,8 +293,8 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
     ],
     ids=" ".join,
 )
-def test_a_hundred_thousand_rows_of_three_hundred_thousand_labels_fit_into_memory(arguments):
-    """A dense array of that shape would take 120 GB, one byte an entry 30 GB; the address space is kept below 3 GB."""
+def test_100_000_rows_of_300_000_labels_fit_into_memory(arguments):
+    """A dense float32 array of this shape takes 120 GB, one byte per entry 30 GB; the limit here is 3 GB."""
     code = LARGE.replace(
         "thresholds = getattr(decide, tune)(P, Y, **settings)",
         "choose = lambda P, Y, **settings: decide.choose_thresholds(P, Y, c=(100,), folds=2, **settings).thresholds\n"

@@ -1,4 +1,4 @@
-"""Plots show the numbers they are given, are saved in the form the name asks for, and leave pyplot alone."""
+"""Plots show the given numbers, are saved in the format of the suffix, and do not use pyplot."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ every_drawing = pytest.mark.parametrize("draw", DRAWINGS.values(), ids=DRAWINGS)
 
 
 @every_drawing
-def test_a_png_is_a_png_of_a_size_fit_for_print(draw, tmp_path):
+def test_a_png_is_large_enough_for_print(draw, tmp_path):
     draw(tmp_path / "plot.PNG")
     content = (tmp_path / "plot.PNG").read_bytes()
     assert content.startswith(b"\x89PNG\r\n\x1a\n")
@@ -48,7 +48,7 @@ def test_a_png_is_a_png_of_a_size_fit_for_print(draw, tmp_path):
 
 
 @every_drawing
-def test_an_svg_is_an_svg(draw, tmp_path):
+def test_an_svg_is_valid(draw, tmp_path):
     draw(str(tmp_path / "plot.svg"))
     root = ElementTree.parse(tmp_path / "plot.svg").getroot()
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
@@ -57,14 +57,14 @@ def test_an_svg_is_an_svg(draw, tmp_path):
 
 @every_drawing
 @pytest.mark.parametrize("name", ["plot.pdf", "plot", "png"])
-def test_other_suffixes_are_refused_and_nothing_is_written(draw, name, tmp_path):
+def test_other_suffixes_are_rejected_and_nothing_is_written(draw, name, tmp_path):
     with pytest.raises(ValueError, match=rf"{name}.*must end in \.png or \.svg"):
         draw(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
 
 @every_drawing
-def test_no_text_of_a_figure_overlaps_another(draw):
+def test_texts_of_a_figure_do_not_overlap(draw):
     figure = draw()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -94,7 +94,7 @@ def inside(text, axes):
     return shown(text) and ((left <= x <= right and y in (0, 1)) or (low <= y <= high and x in (0, 1)))
 
 
-def test_label_frequency_shows_counts_by_rank_and_the_share_of_the_top_labels():
+def test_label_frequency_shows_counts_by_rank_and_the_cumulative_share():
     left, right = plots.label_frequency(Y).axes
     assert left.lines[0].get_xydata().tolist() == [[1, 4], [2, 2], [3, 1]]
     np.testing.assert_allclose(right.lines[0].get_xydata(), [[1, 4 / 7], [2, 6 / 7], [3, 1]])
@@ -117,7 +117,7 @@ def test_label_frequency_keeps_every_bend_of_a_long_tail_but_not_every_point():
 
 
 def test_label_frequency_needs_a_positive():
-    with pytest.raises(ValueError, match="Y holds no positives"):
+    with pytest.raises(ValueError, match="Y contains no positives"):
         plots.label_frequency(csr_array((3, 4)))
 
 
@@ -133,19 +133,19 @@ def test_reliability_diagram_shows_the_reliability_curve_of_every_model():
     assert line(top, "perfectly").tolist() == [[0, 0], [1, 1]]
 
 
-def test_reliability_intervals_are_wilsons():
+def test_reliability_intervals_are_wilson_intervals():
     truth = csr_array(np.array([[1], [0], [0], [0]]))
     top, _ = plots.reliability_diagram(truth, csr_array(np.full((4, 1), 0.3))).axes
     (interval,) = [segment for lines in top.collections for segment in lines.get_segments()]
     np.testing.assert_allclose(interval, [[0.3, 0.0456], [0.3, 0.6994]], atol=1e-3)  # 1 of 4, textbook value
 
 
-def test_reliability_diagram_of_nothing_says_so():
+def test_a_reliability_diagram_without_estimates_and_its_bad_input():
     top, _ = plots.reliability_diagram(Y, csr_array((4, 4))).axes
     assert line(top, "model (no estimates)").size == 0
-    with pytest.raises(ValueError, match="P is an empty dict"):
+    with pytest.raises(ValueError, match="P is empty; pass at least one model"):
         plots.reliability_diagram(Y, {})
-    with pytest.raises(ValueError, match="P names 8 models, but only 7"):
+    with pytest.raises(ValueError, match="P has 8 models, but a plot can show at most 7"):
         plots.reliability_diagram(Y, {str(i): P for i in range(8)})
     with pytest.raises(ValueError, match="n_bins must be an integer of at least 1"):
         plots.reliability_diagram(Y, P, n_bins=0)
@@ -157,7 +157,7 @@ def test_tree_shape_shows_nodes_and_labels_per_depth_and_the_branching():
     assert bars(inner) == {0: 1, 1: 1, 2: 0}
     assert bars(labels) == {0: 0, 1: 2, 2: 2}
     assert right.lines[0].get_xydata().tolist() == [[2, 1], [3, 1]]
-    assert left.get_title() == "4 labels at mean depth 1.50, 6 nodes in all"
+    assert left.get_title() == "4 labels at mean depth 1.50, 6 nodes in total"
     assert right.get_title() == "2.5 children on average, at most 3"
 
 
@@ -167,7 +167,7 @@ def test_tree_shape_of_a_single_leaf(tmp_path):
     assert right.get_title() == "a single leaf, no inner nodes"
 
 
-def test_pyplot_is_never_loaded(tmp_path):
+def test_pyplot_is_never_imported(tmp_path):
     program = (
         "import sys, numpy as np; from ramify import plots; "
         f"plots.label_frequency(np.eye(3), {str(tmp_path / 'plot.png')!r}); "
@@ -178,14 +178,14 @@ def test_pyplot_is_never_loaded(tmp_path):
 
 
 @every_drawing
-def test_without_matplotlib_the_message_names_the_extra(draw, monkeypatch):
+def test_without_matplotlib_the_error_names_the_extra(draw, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"pip install 'ramify\[plots\]'"):
         draw()
 
 
 @pytest.mark.parametrize(
-    ("draw", "said"),
+    ("draw", "message"),
     [
         (lambda: plots.tree_shape(PLTClassifier()), "tree must be a ramify.trees.LabelTree .*, got PLTClassifier"),
         (lambda: plots.progressive([0.5, 0.6]), "a run must be a result of ramify.progressive.evaluate, got float"),
@@ -194,6 +194,6 @@ def test_without_matplotlib_the_message_names_the_extra(draw, monkeypatch):
         (lambda: plots.pareto([1, 2]), "a curve must be one of ramify.models.plt.pareto.pareto_curve, got list"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused_with_what_can(draw, said):
-    with pytest.raises(TypeError, match=said):
+def test_objects_of_the_wrong_type_are_rejected(draw, message):
+    with pytest.raises(TypeError, match=message):
         draw()

@@ -1,4 +1,4 @@
-"""Progressive validation: what is counted is what a plain loop of tests and lessons counts."""
+"""Progressive validation equals a naive test-then-train loop."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from ramify.data.synthetic import make_multiclass, make_multilabel
 DATA = make_multilabel(600, 40, 300, random_state=5)
 
 
-class Asked:
-    """A model with nothing but the contract: no way of its own to test and learn."""
+class Minimal:
+    """A model with only the required methods: no fast test-then-learn method."""
 
     def __init__(self, model):
         self.model = model
@@ -45,7 +45,7 @@ def same_state(one, other):
 
 
 def by_hand(X, Y, ks):
-    """Hits of the model and of the constant predictor, counted with nothing but the public one-row calls."""
+    """Count the hits of the model and of the constant predictor with only the public one-row calls."""
     model, counts, best = learner(), Counter(), None
     hits, constant = [], []
     for row in range(X.shape[0]):
@@ -61,7 +61,7 @@ def by_hand(X, Y, ks):
     return np.array(hits), np.array(constant), model
 
 
-def test_scores_are_those_of_a_plain_loop_and_the_model_that_of_plain_learning():
+def test_scores_equal_a_naive_loop_and_the_model_equals_partial_fit():
     X, Y = DATA.X[:300], DATA.Y[:300]
     ks = (1, 3, 5)
     hits, constant, model = by_hand(X, Y, ks)
@@ -80,10 +80,10 @@ def test_scores_are_those_of_a_plain_loop_and_the_model_that_of_plain_learning()
 
 
 @pytest.mark.parametrize("policy", ["fair", "best", "random"])
-def test_the_fast_way_and_the_contract_alone_agree(policy):
+def test_the_fast_path_equals_the_required_methods(policy):
     X, Y = DATA.X[:150], DATA.Y[:150]
     fast = progressive.evaluate(learner(policy=policy), X, Y, window=40)
-    plain = progressive.evaluate(Asked(learner(policy=policy)), X, Y, window=40)
+    plain = progressive.evaluate(Minimal(learner(policy=policy)), X, Y, window=40)
     assert [window.so_far for window in fast.windows] == [window.so_far for window in plain.windows]
 
 
@@ -97,7 +97,7 @@ def test_a_block_is_tested_before_any_of_it_is_learned():
         model.partial_fit(X[start : start + 50], Y[start : start + 50])
 
 
-def test_rows_before_the_first_label_wait_for_it():
+def test_rows_before_the_first_label_are_held():
     X = sparse.csr_array(np.eye(6, dtype=np.float32))
     labels = [[], [], ["a"], [], ["b"], ["a"]]
     result = progressive.evaluate(learner(), X, labels, window=3)
@@ -108,17 +108,17 @@ def test_rows_before_the_first_label_wait_for_it():
     assert [window.so_far for window in evaluation.finish().windows] == [window.so_far for window in result.windows]
 
 
-def test_a_stream_without_labels_is_refused():
+def test_a_stream_without_labels_is_rejected():
     with pytest.raises(ValueError, match="no row has a label"):
         progressive.evaluate(learner(), ["a", "b"], [[], []])
 
 
-def test_no_rows_are_refused():
+def test_an_empty_stream_is_rejected():
     with pytest.raises(ValueError, match="no rows"):
         progressive.evaluate(learner(), iter([]))
 
 
-def test_multi_class_accuracy_is_the_first_places():
+def test_multi_class_accuracy_is_precision_at_1():
     data = make_multiclass(400, 20, 100, random_state=2)
     result = progressive.evaluate(learner(), data.X, data.y, window=100)
     assert result.is_multiclass
@@ -135,28 +135,28 @@ def pairs(kind):
 
 
 @pytest.mark.parametrize("kind", ["dict", "sparse", "dense"])
-def test_pairs_of_any_kind_score_as_the_arrays_do(kind):
+def test_pairs_of_any_type_score_like_arrays(kind):
     labels = [row.tolist() for row in np.split(DATA.Y.indices, DATA.Y.indptr[1:-1])][:120]
     wanted = progressive.evaluate(learner(), DATA.X[:120], labels, window=50)
     found = progressive.evaluate(learner(), pairs(kind), window=50)
     assert [window.so_far for window in found.windows] == [window.so_far for window in wanted.windows]
 
 
-def test_a_pair_whose_labels_are_zero_and_one_is_no_row_of_an_array():
+def test_a_pair_whose_labels_are_0_and_1_is_not_a_row_of_a_0_1_array():
     model = learner()
     progressive.evaluate(model, [({1: 1.0}, [0, 1]), ({2: 1.0}, [1, 0])])
     assert model.classes_.tolist() == [0, 1]
     assert model.schema_.labels.kind == "collections"
 
 
-def test_endless_streams_can_be_stopped_by_their_reader():
+def test_endless_streams_can_be_cut():
     texts = (("red apple", ["red"]) if n % 2 else ("green pear", ["green"]) for n in itertools.count())
     result = progressive.evaluate(learner(), itertools.islice(texts, 200), window=100)
     assert result.windows[1].score.accuracy == 1.0
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
-def test_files_score_as_their_rows(tmp_path, is_packed):
+def test_files_score_like_their_rows(tmp_path, is_packed):
     path = tmp_path / "train.txt"
     save_xmc(path, DATA.X, DATA.Y)
     if is_packed:
@@ -168,7 +168,7 @@ def test_files_score_as_their_rows(tmp_path, is_packed):
     assert [window.so_far for window in found.windows] == [window.so_far for window in wanted.windows]
 
 
-def test_texts_come_from_jsonl(tmp_path):
+def test_texts_are_read_from_jsonl(tmp_path):
     path = tmp_path / "notes.jsonl"
     path.write_text('{"text": "red apple", "labels": ["red"]}\n{"text": "green pear", "labels": ["green"]}\n' * 30)
     assert progressive.evaluate(learner(), path, window=30, multiclass=True).windows[1].score.accuracy == 1.0
@@ -180,43 +180,52 @@ def test_texts_come_from_jsonl(tmp_path):
         ({"window": 0}, "window must be"),
         ({"block": 0}, "block must be"),
         ({"k": (0,)}, "k must be"),
-        ({"k": 5}, r"k must name .* k=\(1, 3, 5\), got 5"),
+        ({"k": 5}, r"k must be a collection .* k=\(1, 3, 5\), got 5"),
     ],
 )
-def test_senseless_sizes_are_refused(arguments, message):
+def test_bad_parameters_are_rejected(arguments, message):
     with pytest.raises(ValueError, match=message):
         progressive.evaluate(learner(), DATA.X, DATA.Y, **arguments)
 
 
 @pytest.mark.parametrize("block", [1, 7])
-def test_rows_and_labels_that_differ_in_number_are_refused_before_anything_is_learned(block):
+def test_different_numbers_of_rows_and_labels_are_rejected_before_learning(block):
     clf = learner()
     with pytest.raises(ValueError, match=f"X has {DATA.X.shape[0]} rows, but Y has {DATA.X.shape[0] - 1}"):
         progressive.evaluate(clf, DATA.X, DATA.Y[:-1], block=block)
     assert not hasattr(clf, "learner_")
 
 
+@pytest.mark.parametrize("name", ["X", "Y"])
+def test_broken_sparse_input_is_rejected_before_learning(name):
+    clf, arrays = learner(), {"X": DATA.X.copy(), "Y": DATA.Y.copy()}
+    arrays[name].indices[0] = 2**30
+    with pytest.raises(ValueError, match=f"{name} is a broken sparse matrix: row 0 has column index 1073741824"):
+        progressive.evaluate(clf, **arrays)
+    assert not hasattr(clf, "learner_")
+
+
 @pytest.mark.parametrize("rows", [3, object()], ids=["number", "object"])
-def test_what_has_no_rows_is_refused(rows):
+def test_objects_without_rows_are_rejected(rows):
     with pytest.raises(ValueError, match="rows must be an array, a sparse matrix, a DataFrame or a list"):
         progressive.evaluate(learner(), rows, DATA.Y)
 
 
-def test_a_model_that_cannot_learn_in_pieces_is_refused():
+def test_a_model_without_partial_fit_is_rejected():
     from ramify import PLTClassifier
 
     with pytest.raises(ValueError, match="partial_fit"):
         progressive.evaluate(PLTClassifier(), DATA.X, DATA.Y)
 
 
-def test_rows_without_labels_to_go_with_them_are_refused():
-    with pytest.raises(ValueError, match="need their labels"):
+def test_rows_without_y_are_rejected():
+    with pytest.raises(ValueError, match="pass the labels of the rows as Y"):
         progressive.evaluate(learner(), DATA.X)
-    with pytest.raises(ValueError, match="pairs"):
+    with pytest.raises(ValueError, match="must yield pairs"):
         progressive.evaluate(learner(), ["a text"])
 
 
-def test_a_refused_row_leaves_the_scores_as_they_were():
+def test_a_rejected_row_does_not_change_the_scores():
     evaluation = progressive.Evaluation(learner(), window=10)
     evaluation.update(DATA.X[:10], DATA.Y[:10])
     bad = DATA.X[10:12].copy()
@@ -228,7 +237,7 @@ def test_a_refused_row_leaves_the_scores_as_they_were():
     assert evaluation.finish().n_examples == 20
 
 
-def test_results_survive_json():
+def test_results_can_be_saved_as_json():
     result = progressive.evaluate(learner(), DATA.X[:100], DATA.Y[:100], window=30, name="fair")
     again = progressive.ProgressiveResult.from_dict(json.loads(result.to_json()))
     assert again == result
@@ -236,7 +245,7 @@ def test_results_survive_json():
         progressive.ProgressiveResult.from_dict({"name": "x"})
 
 
-def test_a_window_that_nobody_predicts_has_no_entropy_reduction():
+def test_a_window_without_correct_predictions_has_no_entropy_reduction():
     score = progressive.Score(5, {1: 0.0}, 0.0)
     assert math.isnan(score.entropy_reduction)
     assert score.to_dict()["entropy_reduction"] is None
@@ -244,7 +253,7 @@ def test_a_window_that_nobody_predicts_has_no_entropy_reduction():
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])
-def test_runs_are_drawn_in_one_picture(tmp_path, suffix):
+def test_several_runs_are_drawn_in_one_plot(tmp_path, suffix):
     runs = {
         policy: progressive.evaluate(learner(policy=policy), DATA.X, DATA.Y, window=100)
         for policy in ("fair", "random")
@@ -259,7 +268,7 @@ def test_runs_are_drawn_in_one_picture(tmp_path, suffix):
     assert "fair" in figure.axes[0].get_legend().get_texts()[0].get_text()
 
 
-def test_a_metric_that_was_not_measured_is_refused():
+def test_an_unknown_metric_is_rejected():
     result = progressive.evaluate(learner(), DATA.X[:50], DATA.Y[:50], k=(1,))
     with pytest.raises(ValueError, match="metric"):
         result.plot(metric="P@7")
@@ -268,8 +277,8 @@ def test_a_metric_that_was_not_measured_is_refused():
 def test_the_table_is_shown_on_stderr_and_fits_a_terminal(capfd, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     progressive.evaluate(learner(), DATA.X, DATA.Y, window=300, verbose=True)
-    said = capfd.readouterr()
-    assert said.out == ""
-    assert "all P@1" in said.err
-    assert "600" in said.err
-    assert "…" not in said.err
+    output = capfd.readouterr()
+    assert output.out == ""
+    assert "all P@1" in output.err
+    assert "600" in output.err
+    assert "…" not in output.err

@@ -1,4 +1,4 @@
-"""Builders that need no features, the recursion they share, and the names for all builders."""
+"""Builders that need no features, their shared recursion, and builders by name."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ counts_of_labels = st.lists(st.integers(0, 30), min_size=1, max_size=40)
 
 
 def labels_with_counts(counts):
-    """A Y whose columns have so many examples each, zero included."""
+    """Return a Y whose columns have these numbers of examples, which may be 0."""
     columns = np.repeat(np.arange(len(counts)), counts)
     rows = np.arange(len(columns))
     return sparse.csr_array((np.ones(len(columns)), (rows, columns)), shape=(max(len(columns), 1), len(counts)))
 
 
 def expected_depth(tree, counts):
-    """Depth times count, summed over the labels."""
+    """Sum depth times count over the labels."""
     return sum(count * tree.depth_of(label) for label, count in enumerate(counts))
 
 
 def pre_leaf_sizes(tree):
-    """For every node with leaf children only: how many."""
+    """Return the number of children of every node whose children are all leaves."""
     inner = np.flatnonzero(tree.n_children)
     return [int(tree.n_children[node]) for node in inner if all(map(tree.is_leaf, tree.children(node)))]
 
@@ -96,7 +96,7 @@ def test_a_single_label_is_a_single_leaf(builder):
 
 
 def optimal_cost(counts, arity):
-    """The least expected depth of any tree with at most `arity` children a node, by trying all of them."""
+    """Return the smallest expected depth of any tree with at most `arity` children per node, by brute force."""
 
     @cache
     def cost(labels):
@@ -106,7 +106,7 @@ def optimal_cost(counts, arity):
 
     @cache
     def best_partition(labels, parts, whole):
-        # The part with the first label, then the rest in at most one part less; not everything in one part.
+        # Choose the part with the first label, then divide the rest. One part may not hold everything.
         if not labels:
             return 0
         if parts == 0:
@@ -124,7 +124,7 @@ def optimal_cost(counts, arity):
 
 
 @given(counts=st.lists(st.integers(0, 20), min_size=1, max_size=6), arity=st.integers(2, 4))
-def test_huffman_is_as_good_as_the_best_of_all_trees(counts, arity):
+def test_huffman_has_the_smallest_expected_depth_of_all_trees(counts, arity):
     tree = huffman_tree(None, labels_with_counts(counts), arity=arity)
     assert expected_depth(tree, counts) == optimal_cost(counts, arity)
     assert tree.n_children.max() <= arity
@@ -139,10 +139,10 @@ def test_fano_is_within_one_level_of_huffman(counts):
 
 @pytest.mark.parametrize("builder", [huffman_tree, fano_tree])
 @given(counts=counts_of_labels)
-def test_in_a_code_more_frequent_labels_are_never_deeper(builder, counts):
+def test_more_frequent_labels_of_a_code_are_never_deeper(builder, counts):
     tree = builder(None, labels_with_counts(counts))
     depth = [tree.depth_of(label) for label in range(len(counts))]
-    if builder is fano_tree:  # Fano's halves may differ in depth by one level for neighbours in frequency
+    if builder is fano_tree:  # labels of similar frequency may differ by one level in Fano's code
         frequent, rare = int(np.argmax(counts)), int(np.argmin(counts))
         assert depth[frequent] <= depth[rare] or counts[frequent] == counts[rare]
         return
@@ -162,12 +162,12 @@ def test_fano_cuts_where_the_halves_are_most_even():
     assert fano_tree(None, labels_with_counts([49, 49, 2])).depth_of(0) == 1
 
 
-def test_an_arity_beyond_the_number_of_labels_is_one_level():
+def test_an_arity_above_the_number_of_labels_gives_one_level():
     for arity in (5, 6, 2**40):
         assert huffman_tree(None, np.arange(5), arity=arity).height == 1
 
 
-def test_huffman_ties_do_not_depend_on_chance_and_stay_shallow():
+def test_huffman_ties_are_deterministic_and_stay_shallow():
     Y = labels_with_counts([5] * 64)
     assert huffman_tree(None, Y) == huffman_tree(None, Y, random_state=1)
     assert huffman_tree(None, Y).height == 6
@@ -175,7 +175,7 @@ def test_huffman_ties_do_not_depend_on_chance_and_stay_shallow():
 
 
 @given(counts=counts_of_labels, arity=st.integers(2, 4), max_leaf=st.integers(2, 12))
-def test_collapsed_huffman_keeps_the_large_subtrees_as_they_were(counts, arity, max_leaf):
+def test_collapsed_huffman_keeps_the_large_subtrees(counts, arity, max_leaf):
     Y = labels_with_counts(counts)
     full, collapsed = huffman_tree(None, Y, arity=arity), huffman_tree(None, Y, arity=arity, max_leaf=max_leaf)
     for label in range(len(counts)):
@@ -185,7 +185,7 @@ def test_collapsed_huffman_keeps_the_large_subtrees_as_they_were(counts, arity, 
         assert len(sizes) <= len(large) + 2  # at most the pre-leaf node and the leaf follow
 
 
-def test_codes_of_a_hundred_thousand_labels_are_built_whole():
+def test_codes_of_100_000_labels_are_within_one_bit_of_the_entropy():
     counts = np.random.default_rng(0).zipf(1.3, 100_000) % 100
     Y = np.repeat(np.arange(100_000), np.maximum(counts, 1))
     huffman, fano = huffman_tree(None, Y), fano_tree(None, Y)
@@ -196,7 +196,7 @@ def test_codes_of_a_hundred_thousand_labels_are_built_whole():
     assert mean[0] <= entropy + 1
 
 
-def test_the_huffman_kernel_refuses_what_it_cannot_merge():
+def test_the_huffman_kernel_rejects_unsorted_or_invalid_frequencies():
     for bad in ([3.0, 1.0], [-1.0, 1.0], [0.0, np.nan], [0.0, np.inf]):
         with pytest.raises(ValueError, match="sorted from low to high"):
             _core.huffman_parents(np.array(bad), 2)
@@ -226,8 +226,10 @@ def test_even_cuts_divide_every_part_evenly(starts, arity):
 
 
 @pytest.mark.parametrize("answer", [[], [0], [5], [3, 2], [2, 2]])
-def test_a_split_that_does_not_split_is_refused_instead_of_running_for_ever(answer):
-    with pytest.raises(ValueError, match="at least one strictly inside every part"):
+def test_a_split_without_a_cut_inside_every_part_is_rejected(answer):
+    with pytest.raises(
+        ValueError, match="split must return strictly increasing positions, at least one strictly inside"
+    ):
         from_splits(np.arange(5), lambda order, starts, stops: np.array(answer, dtype=np.int64), max_leaf=2)
 
 
@@ -242,18 +244,18 @@ def test_a_split_that_does_not_split_is_refused_instead_of_running_for_ever(answ
         (random_tree, {"max_leaf": -3}, "max_leaf must be an integer of at least 1, got -3"),
     ],
 )
-def test_bad_settings_are_refused_by_name(builder, settings, message):
+def test_bad_parameters_are_rejected_by_name(builder, settings, message):
     with pytest.raises(ValueError, match=message):
         builder(None, np.arange(5), **settings)
 
 
 @pytest.mark.parametrize("builder", WITHOUT_FEATURES)
-def test_no_columns_make_no_tree(builder):
+def test_a_y_without_columns_is_rejected(builder):
     with pytest.raises(ValueError, match="Y has no columns"):
         builder(None, sparse.csr_array((3, 0)))
 
 
-# ---- names, trees and builders of one's own
+# ---- builder names, given trees and custom builders
 
 
 @pytest.mark.parametrize(
@@ -267,14 +269,14 @@ def test_no_columns_make_no_tree(builder):
         ("kmeans", kmeans_tree),
     ],
 )
-def test_a_name_means_its_builder_and_settings_it_does_not_have_are_left_out(name, builder):
+def test_a_name_selects_its_builder_and_ignores_settings_it_does_not_have(name, builder):
     X, Y = np.random.default_rng(0).random((60, 5)), np.arange(60) % 20
     tree = resolve(name, X, Y, arity=3, max_leaf=4, random_state=0, n_jobs=1)
     known = {"arity": 3} if name not in ("fano", "one_level") else {}
     assert tree == builder(X, Y, max_leaf=4, random_state=0, **known)
 
 
-def test_a_ready_tree_is_widened_to_the_columns_of_y():
+def test_a_given_tree_is_widened_to_the_columns_of_y():
     Y = labels_with_counts([1, 2, 0])
     tree = LabelTree.from_nested([1, 0])
     assert resolve(tree, None, Y) == LabelTree.from_nested([1, 0], n_labels=3)
@@ -282,15 +284,15 @@ def test_a_ready_tree_is_widened_to_the_columns_of_y():
     assert resolve(whole, None, Y) is whole
 
 
-def test_a_builder_of_ones_own_gets_the_settings_it_asks_for():
-    asked = {}
+def test_a_custom_builder_gets_the_settings_it_has_parameters_for():
+    received = {}
 
     def my_builder(X, Y, *, max_leaf, **others):
-        asked.update(others, max_leaf=max_leaf)
+        received.update(others, max_leaf=max_leaf)
         return one_level_tree(X, Y)
 
     assert resolve(my_builder, None, [0, 1], max_leaf=7, arity=3).to_nested() == [0, 1]
-    assert asked == {"max_leaf": 7, "arity": 3}
+    assert received == {"max_leaf": 7, "arity": 3}
 
 
 @pytest.mark.parametrize(
@@ -305,9 +307,13 @@ def test_a_builder_of_ones_own_gets_the_settings_it_asks_for():
             ValueError,
             "the given tree has a leaf for label 5, but Y has only 3 columns",
         ),
-        (LabelTree([-1], [0]), ValueError, "no leaf for label 1, which has 2 examples; 2 such labels in all"),
+        (
+            LabelTree([-1], [0]),
+            ValueError,
+            "no leaf for label 1, which has 2 examples; 2 labels with examples have no leaf",
+        ),
     ],
 )
-def test_what_is_no_tree_is_refused(tree, error, message):
+def test_an_invalid_tree_parameter_is_rejected(tree, error, message):
     with pytest.raises(error, match=message):
         resolve(tree, None, labels_with_counts([1, 2, 1]))

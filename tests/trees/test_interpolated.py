@@ -1,4 +1,4 @@
-"""Interpolated trees: the two ends, the objective in between, frequencies, and more than two children a node."""
+"""Interpolated trees: frequencies, the two extremes, the objective in between, and arities above 2."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ramify.trees.kmeans import label_vectors
 
 
 def skewed(seed=0, n_rows=600, n_labels=60, n_topics=6, with_empty=True):
-    """Labels of a few topics, some far more frequent than others, and one or two without any example."""
+    """Return X and Y with labels of a few topics and skewed frequencies; two labels may have no examples."""
     rng = np.random.default_rng(seed)
     chance = 1 / np.arange(1, n_labels + 1) ** 1.2
     if with_empty:
@@ -44,7 +44,7 @@ def skewed(seed=0, n_rows=600, n_labels=60, n_topics=6, with_empty=True):
 
 
 def as_sets(tree):
-    """The label sets below the nodes: the same for trees that differ in the order of siblings only."""
+    """Return the label set below every node, which does not depend on the order of siblings."""
     below = [set() for _ in range(tree.n_nodes)]
     for node in range(tree.n_nodes - 1, -1, -1):
         if tree.label[node] >= 0:
@@ -54,67 +54,11 @@ def as_sets(tree):
     return sorted(tuple(sorted(labels)) for labels in below)
 
 
-# ---- f and f-tilde
-
-
-def naive_greedy(Y, weight):
-    weight, found = weight.copy(), np.zeros(Y.shape[1])
-    while (Y.T @ weight).any():
-        mass = Y.T @ weight
-        best = int(np.argmax(mass))
-        found[best] = mass[best]
-        weight[Y[:, best] > 0] = 0
-    return found
-
-
-def naive_marginal(Y, weight, softness=0.0):
-    f, found = Y.T @ weight, np.zeros(Y.shape[1])
-    for row, p in zip(Y, weight, strict=True):
-        if row.any():
-            first = int(np.argmax(np.where(row > 0, f, -1)))
-            found += softness * p * row
-            found[first] += (1 - softness) * p
-    return found
-
-
-@given(seed=st.integers(0, 10**6), n_rows=st.integers(1, 40), n_labels=st.integers(1, 15), is_weighted=st.booleans())
-def test_frequencies_equal_the_paper_s_algorithms_word_by_word(seed, n_rows, n_labels, is_weighted):
-    rng = np.random.default_rng(seed)
-    Y = (rng.random((n_rows, n_labels)) < rng.random(n_labels)).astype(np.float64)
-    weight = rng.integers(0, 8, n_rows) / 4 if is_weighted else np.ones(n_rows)
-    given_weight = weight if is_weighted else None
-    np.testing.assert_array_equal(marginal_frequency(Y, given_weight), Y.T @ weight)
-    np.testing.assert_array_equal(effective_frequency(Y, "greedy", given_weight), naive_greedy(Y, weight))
-    np.testing.assert_array_equal(effective_frequency(Y, "marginal", given_weight), naive_marginal(Y, weight))
-    np.testing.assert_allclose(effective_frequency(Y, 0.25, given_weight), naive_marginal(Y, weight, 0.25))
-    np.testing.assert_array_equal(effective_frequency(Y, 1.0, given_weight), Y.T @ weight)
-
-
-def test_a_context_asks_for_one_label_only():
-    _, Y = skewed()
-    for frequency in ("marginal", "greedy"):
-        assert effective_frequency(Y, frequency).sum() == (np.diff(Y.indptr) > 0).sum()
-    assert (effective_frequency(Y) <= marginal_frequency(Y)).all()
-
-
-def test_a_weighted_context_counts_like_so_many_contexts():
-    _, Y = skewed(3)
-    often = np.random.default_rng(0).integers(1, 4, Y.shape[0])
-    repeated = Y[np.repeat(np.arange(Y.shape[0]), often)]
-    for frequency in ("marginal", "greedy", 0.5):
-        np.testing.assert_array_equal(
-            effective_frequency(Y, frequency, often), effective_frequency(repeated, frequency)
-        )
-    weighted = interpolated_tree(None, Y, lam=2, max_leaf=4, context_weight=often)
-    assert weighted == interpolated_tree(None, repeated, lam=2, max_leaf=4)
-    assert weighted != interpolated_tree(None, Y, lam=2, max_leaf=4)
-
-
-# ---- the ends
+# ---- the extremes
 
 
 @pytest.mark.parametrize(("arity", "max_leaf"), [(2, 1), (2, 7), (8, 5)])
-def test_at_zero_it_is_the_balanced_2_means_tree(arity, max_leaf):
+def test_lam_0_gives_the_balanced_2_means_tree(arity, max_leaf):
     X, Y = skewed(1)
     built = interpolated_tree(X, Y, lam=0, arity=arity, max_leaf=max_leaf, random_state=5)
     assert built == kmeans_tree(X, Y, arity=arity, max_leaf=max_leaf, random_state=5)
@@ -123,7 +67,7 @@ def test_at_zero_it_is_the_balanced_2_means_tree(arity, max_leaf):
 
 
 def fano_below(labels, f_tilde, gamma, max_leaf):
-    """The paper's recursion: frequent labels left until half the smoothed mass is passed."""
+    """The recursion of the paper: the most frequent labels go left until they pass half the smoothed mass."""
     if len(labels) <= max_leaf:
         return labels if len(labels) > 1 else labels[0]
     share = f_tilde[labels] / max(f_tilde[labels].sum(), 1e-300) + gamma / len(labels)
@@ -137,7 +81,7 @@ def fano_below(labels, f_tilde, gamma, max_leaf):
 
 @pytest.mark.parametrize("frequency", ["marginal", "greedy", 0.3])
 @pytest.mark.parametrize(("gamma", "max_leaf"), [(0.1, 1), (0.0, 3), (2.0, 1)])
-def test_at_two_it_is_fano_on_the_smoothed_f_tilde(frequency, gamma, max_leaf):
+def test_lam_2_gives_fano_on_the_smoothed_f_tilde(frequency, gamma, max_leaf):
     X, Y = skewed(2)
     built = interpolated_tree(X, Y, lam=2, gamma=gamma, frequency=frequency, max_leaf=max_leaf)
     nested = fano_below(list(range(Y.shape[1])), effective_frequency(Y, frequency), gamma, max_leaf)
@@ -148,8 +92,8 @@ def test_at_two_it_is_fano_on_the_smoothed_f_tilde(frequency, gamma, max_leaf):
     assert built == interpolated_tree(None, Y, lam=2, gamma=gamma, frequency=frequency, max_leaf=max_leaf, direct=True)
 
 
-def test_fano_on_f_tilde_is_shallower_for_the_first_label_than_fano_on_the_marginals():
-    """Two labels that always come together need not both be shallow."""
+def test_fano_on_f_tilde_finds_the_first_label_faster_than_fano_on_the_marginals():
+    """Only one of two labels that always occur together needs to be shallow."""
     Y = np.zeros((90, 6))
     Y[:40, [0, 1]] = 1
     Y[np.arange(40, 90), 2 + np.arange(50) % 4] = 1
@@ -186,14 +130,14 @@ def masses(Y, lam, gamma=0.1):
 
 
 def value(vectors, weight, alpha, lam):
-    """Equation 4 with the best centres, which are the weighted sums at unit length."""
+    """Evaluate equation 4 at the best centres, which are the normalised weighted sums."""
     f = weight / weight.sum()
     v = vectors.toarray().astype(np.float64)
     centres = [np.linalg.norm(((1 + sign * alpha) / 2 * f) @ v) for sign in (1, -1)]
     return (2 - lam) * sum(centres) + max(lam - 1, 0) * (alpha * f**2).sum()
 
 
-def test_masses_are_the_paper_s_f_of_lambda():
+def test_masses_equal_the_f_of_lambda_of_the_paper():
     _, Y = skewed(4)
     f, f_tilde = marginal_frequency(Y), effective_frequency(Y)
     f, f_tilde, L = f / f.sum(), f_tilde / f_tilde.sum(), len(f)
@@ -206,7 +150,7 @@ def test_masses_are_the_paper_s_f_of_lambda():
 
 @pytest.mark.parametrize("lam", [0.2, 0.7, 1.0, 1.3, 1.9, 1.999])
 @pytest.mark.parametrize("seed", range(4))
-def test_unrounded_the_objective_never_falls_and_ends_at_a_stationary_point(lam, seed):
+def test_without_rounding_the_objective_never_falls_and_ends_at_a_stationary_point(lam, seed):
     """Theorem 1, and Lemma 1 for the last assignment."""
     X, Y = skewed(seed, n_rows=900, n_labels=250, with_empty=seed % 2 == 0)
     vectors, weight = label_vectors(X, Y), masses(Y, lam)
@@ -219,7 +163,7 @@ def test_unrounded_the_objective_never_falls_and_ends_at_a_stationary_point(lam,
     assert alpha @ weight == pytest.approx(0, abs=1e-5 * weight.sum())
     assert ((alpha > -1) & (alpha < 1)).sum() <= 1
     assert objectives[-1] == pytest.approx(value(vectors, weight, alpha, lam), abs=1e-5)
-    # No assignment has a higher value for the centres that this one leads to.
+    # For the final centres no other assignment has a higher value.
     f, v = weight / weight.sum(), vectors.toarray().astype(np.float64)
     left, right = (((1 + sign * alpha) / 2 * f) @ v for sign in (1, -1))
     gain = v @ (left / np.linalg.norm(left) - right / np.linalg.norm(right))
@@ -236,7 +180,7 @@ def best_by_linear_programme(beta, f):
 
 @given(seed=st.integers(0, 10**6), lam=st.sampled_from([0.3, 1.0, 1.7, 1.9999]), n_labels=st.integers(2, 300))
 @settings(max_examples=40)
-def test_rounded_both_sides_have_labels_and_about_half_the_mass(seed, lam, n_labels):
+def test_with_rounding_both_sides_have_labels_and_about_half_the_mass(seed, lam, n_labels):
     rng = np.random.default_rng(seed)
     vectors = sparse.random_array((n_labels, 20), density=0.3, rng=rng, dtype=np.float32, format="csr")
     weight = rng.random(n_labels) ** 4 * rng.choice([0, 1], n_labels, p=[0.1, 0.9])
@@ -247,7 +191,7 @@ def test_rounded_both_sides_have_labels_and_about_half_the_mass(seed, lam, n_lab
         assert excess <= weight.max() / 2 + 1e-9 or share.sum() in (1, n_labels - 1)
 
 
-def test_topics_stay_together_while_frequent_labels_come_up():
+def test_topics_stay_together_while_frequent_labels_move_up():
     X, Y = skewed(5, n_rows=3000)
     f = marginal_frequency(Y)
     depth = {}
@@ -275,22 +219,21 @@ def _mean_cosine_of_siblings(X, Y, lam, vectors):
 
 
 @pytest.mark.parametrize("options", [{"lam": 0.6}, {"lam": 1.7}, {"lam": 1.2, "direct": True, "frequency": "greedy"}])
-def test_the_tree_is_the_same_for_any_number_of_threads_and_holds_every_label(options):
+def test_the_tree_does_not_depend_on_the_number_of_threads_and_has_every_label(options):
     X, Y = skewed(6, n_rows=900, n_labels=700, n_topics=9)
     one = interpolated_tree(X, Y, max_leaf=3, random_state=1, n_jobs=1, **options)
     assert one == interpolated_tree(X, Y, max_leaf=3, random_state=1, n_jobs=3, **options)
     assert (one.leaf_of >= 0).all()
-    # What is not split further: parts of at most three labels.
     assert one.n_children.max() <= 3
 
 
-def test_lam_prime_is_another_way_to_say_lam():
+def test_lam_prime_is_an_alternative_to_lam():
     X, Y = skewed(7)
     assert interpolated_tree(X, Y, lam_prime=3, random_state=0) == interpolated_tree(X, Y, lam=1.5, random_state=0)
     assert checked_lam(None, 0) == 0
 
 
-def test_labels_without_examples_come_deepest():
+def test_labels_without_examples_are_deepest():
     X, Y = skewed(8)
     is_empty = marginal_frequency(Y) == 0
     for lam in (0.5, 1.0, 1.5):
@@ -300,32 +243,32 @@ def test_labels_without_examples_come_deepest():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"lam": 2.5}, "lam must be a number between 0 and 2"),
         ({"lam": -0.1}, "lam must be"),
-        ({"lam": 1, "lam_prime": 1}, "give one of them"),
+        ({"lam": 1, "lam_prime": 1}, "pass only one of them"),
         ({"lam_prime": -1}, "lam_prime must be"),
         ({"gamma": -1}, "gamma must be"),
         ({"frequency": "inverse"}, "frequency must be 'marginal', 'greedy' or a number"),
         ({"frequency": 2}, "frequency must be a number between 0 and 1"),
-        ({"context_weight": [1.0]}, "one number a row"),
-        ({"context_weight": np.full(600, -1.0)}, "finite and not negative"),
+        ({"context_weight": [1.0]}, r"one number per row, so shape \(600,\), got \(1,\)"),
+        ({"context_weight": np.full(600, -1.0)}, "finite and at least 0, but row 0 has -1.0"),
         ({"arity": 1}, "arity must be"),
         ({"direct": "yes"}, "direct must be True or False"),
     ],
 )
-def test_bad_options_are_refused_by_name(options, said):
+def test_bad_parameters_are_rejected_by_name(options, message):
     X, Y = skewed()
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         interpolated_tree(X, Y, **options)
 
 
-# ---- more than two children
+# ---- arities above 2
 
 
 @given(seed=st.integers(0, 10**6), arity=st.integers(2, 9), n_labels=st.integers(1, 60))
-def test_collapsing_keeps_the_subtrees_that_remain_and_the_arity(seed, arity, n_labels):
+def test_collapsing_keeps_the_remaining_subtrees_and_the_arity(seed, arity, n_labels):
     rng = np.random.default_rng(seed)
     counts = rng.integers(0, 50, n_labels)
     tree = fano_tree(None, sparse.csr_array(np.vstack([counts[None] > 0, np.eye(n_labels)])))
@@ -338,21 +281,21 @@ def test_collapsing_keeps_the_subtrees_that_remain_and_the_arity(seed, arity, n_
 
 
 def every_collapse(nested, arity):
-    """All trees that taking inner nodes out can lead to, by enumeration: lists of places for the parent's block."""
+    """Enumerate all trees that removing inner nodes can give, each as a list of children for the parent."""
     if not isinstance(nested, list):
         return [[nested]]
-    ways = []
+    trees = []
     for combination in itertools.product(*(every_collapse(child, arity) for child in nested)):
-        places = [place for child in combination for place in child]
-        if len(places) <= arity:
-            ways.append(places)  # the node goes
-            ways.append([places])  # it stays
-    return ways
+        children = [grandchild for child in combination for grandchild in child]
+        if len(children) <= arity:
+            trees.append(children)  # the node is removed
+            trees.append([children])  # the node is kept
+    return trees
 
 
 @given(st.integers(0, 10**6), st.integers(2, 7), st.integers(2, 5))
 @settings(max_examples=60)
-def test_no_way_to_take_nodes_out_has_a_smaller_expected_depth(seed, n_labels, arity):
+def test_collapsing_gives_the_smallest_possible_expected_depth(seed, n_labels, arity):
     rng = np.random.default_rng(seed)
     parts = list(range(n_labels))
     while len(parts) > 1:  # a random binary tree
@@ -363,13 +306,13 @@ def test_no_way_to_take_nodes_out_has_a_smaller_expected_depth(seed, n_labels, a
     def expected_depth(tree):
         return float(mass @ tree.label_depth)
 
-    ways = [way[0] for way in every_collapse(parts[0], arity) if len(way) == 1]
-    best = min(expected_depth(LabelTree.from_nested(way)) for way in ways)
+    trees = [tree[0] for tree in every_collapse(parts[0], arity) if len(tree) == 1]
+    best = min(expected_depth(LabelTree.from_nested(tree)) for tree in trees)
     collapsed = collapse_levels(LabelTree.from_nested(parts[0]), arity, mass)
     assert expected_depth(collapsed) == pytest.approx(best)
 
 
-def test_collapsing_whole_levels_of_an_even_tree_and_the_heavy_side_first():
+def test_collapsing_removes_whole_levels_of_an_even_tree_and_the_heavy_side_first():
     even = LabelTree.from_nested(
         [[[[8 * a + 4 * b + 2 * c + d for d in (0, 1)] for c in (0, 1)] for b in (0, 1)] for a in (0, 1)]
     )
@@ -392,7 +335,7 @@ def test_a_wide_interpolated_tree_keeps_frequent_labels_shallow():
 # ---- by name
 
 
-def test_a_classifier_takes_it_by_name_with_its_options(tmp_path):
+def test_a_classifier_builds_it_by_name_with_its_options(tmp_path):
     X, Y = skewed(10)
     options = {"lam": 0.8, "frequency": "greedy"}
     model = PLTClassifier(tree="interpolated", tree_options=options, arity=4, max_leaf=10, random_state=3).fit(X, Y)
@@ -401,15 +344,15 @@ def test_a_classifier_takes_it_by_name_with_its_options(tmp_path):
     model.save(tmp_path / "model")
     assert load(tmp_path / "model").get_params() == model.get_params()
     weighted = PLTClassifier(tree="interpolated", tree_options={"lam": 2}, random_state=3, max_leaf=10)
-    often = np.where(Y.toarray()[:, 0] > 0, 50.0, 1.0)
-    assert weighted.fit(X, Y, sample_weight=often).tree_.depth_of(0) <= weighted.fit(X, Y).tree_.depth_of(0)
+    weight = np.where(Y.toarray()[:, 0] > 0, 50.0, 1.0)
+    assert weighted.fit(X, Y, sample_weight=weight).tree_.depth_of(0) <= weighted.fit(X, Y).tree_.depth_of(0)
 
 
-def test_an_option_that_the_builder_does_not_have_is_refused():
+def test_an_option_that_the_builder_does_not_have_is_rejected():
     X, Y = skewed()
-    with pytest.raises(ValueError, match="'kmeans' has no option 'lam'; it has arity"):
+    with pytest.raises(ValueError, match="'kmeans' has no option 'lam'; its options are arity"):
         PLTClassifier(tree="kmeans", tree_options={"lam": 1}).fit(X, Y)
-    with pytest.raises(ValueError, match="nothing to build with the option 'lam'"):
+    with pytest.raises(ValueError, match="tree is a LabelTree, which takes no options, got the option 'lam'"):
         PLTClassifier(tree=fano_tree(None, Y), tree_options={"lam": 1}).fit(X, Y)
     with pytest.raises(ValueError, match="tree_options must be a dict"):
         PLTClassifier(tree="interpolated", tree_options=["lam"]).fit(X, Y)

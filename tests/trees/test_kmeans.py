@@ -1,4 +1,4 @@
-"""The k-means tree: label vectors, balance, sameness for any number of threads, and whether it finds what is there."""
+"""The k-means tree: label vectors, balance, independence of threads, and recovered clusters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ramify.trees.kmeans import label_vectors
 
 
 def topics(n_topics, labels_per_topic, *, seed=0, rows_per_label=4, noise=0.3, is_signed=False):
-    """Labels in random column order whose examples share the features of their topic; also the topic of each label."""
+    """Return X, y and the topic of each label; examples share the features of their label's topic."""
     rng = np.random.default_rng(seed)
     topic_of = rng.permutation(np.repeat(np.arange(n_topics), labels_per_topic))
     y = np.repeat(np.arange(len(topic_of)), rows_per_label)
@@ -39,7 +39,7 @@ def random_data(seed, n_labels, n_rows=80, n_features=30, density=0.2):
 
 
 def mean_cosine(tree, vectors):
-    """Of the labels to the centre of their pre-leaf node."""
+    """Return the mean cosine of the labels to the centre of their pre-leaf node."""
     below = tree.parent[tree.leaf_of]
     member = sparse.csr_array((np.ones(len(below)), (below, np.arange(len(below)))), shape=(tree.n_nodes, len(below)))
     centres = member @ vectors
@@ -53,13 +53,13 @@ def mean_cosine(tree, vectors):
 def test_label_vectors_equal_the_normalised_sum_of_normalised_rows(seed, n_jobs, density):
     X, Y = random_data(seed, 12, density=density)
     sums = Y.T @ normalize(X.astype(np.float64)).toarray()
-    is_cancelled = np.linalg.norm(sums, axis=1) < 1e-3  # rows that cancel have their own test
+    is_cancelled = np.linalg.norm(sums, axis=1) < 1e-3  # rows that cancel are tested below
     assume(not (is_cancelled & (sums != 0).any(axis=1)).any())
     expected = normalize(sums)
     assert np.allclose(label_vectors(X, Y, n_jobs=n_jobs).toarray(), expected, atol=1e-5)
 
 
-def test_pruned_label_vectors_drop_small_entries_only_and_stay_of_unit_length():
+def test_pruned_label_vectors_drop_only_small_entries_and_keep_unit_length():
     X, Y = random_data(1, 12)
     whole, pruned = label_vectors(X, Y).toarray(), label_vectors(X, Y, prune=0.8).toarray()
     for full, kept in zip(whole, pruned, strict=True):
@@ -102,7 +102,7 @@ def test_planted_topics_are_recovered(arity, n_topics, is_signed):
     max_leaf=st.integers(1, 30),
 )
 @settings(max_examples=40)
-def test_siblings_of_a_node_that_halves_again_and_again_are_balanced(seed, n_labels, log_arity, max_leaf):
+def test_siblings_are_balanced_if_the_arity_is_a_power_of_two(seed, n_labels, log_arity, max_leaf):
     X, Y = random_data(seed, n_labels)
     tree = kmeans_tree(X, Y, arity=2**log_arity, max_leaf=max_leaf, random_state=seed)
     assert sorted(tree.label[tree.label >= 0]) == list(range(n_labels))
@@ -111,7 +111,7 @@ def test_siblings_of_a_node_that_halves_again_and_again_are_balanced(seed, n_lab
         if tree.n_labels_below[node] <= max_leaf:
             assert (below == 1).all()
             continue
-        # A half that is small enough is not halved again, so sizes are those of at most two neighbouring halvings.
+        # A small half is not split again, so sizes come from at most two consecutive halvings.
         assert len(below) <= 2**log_arity
         sizes = {int(tree.n_labels_below[node])}
         for _ in range(log_arity):
@@ -130,18 +130,18 @@ def test_any_arity_bounds_children_and_pre_leaf_nodes(n_labels, arity, max_leaf)
         below = tree.n_labels_below[tree.children(node)]
         is_pre_leaf = tree.n_labels_below[node] <= max_leaf
         assert len(below) <= (max_leaf if is_pre_leaf else arity)
-        if below.min() > max_leaf:  # nothing stopped early: the shares are even
+        if below.min() > max_leaf:  # no part stopped early, so sizes are even
             assert below.max() - below.min() <= arity.bit_length()
 
 
 @pytest.mark.parametrize("arity", [2, 5, 16])
-def test_the_tree_is_the_same_for_any_number_of_threads(arity):
+def test_the_tree_does_not_depend_on_the_number_of_threads(arity):
     X, Y = random_data(7, 700, n_rows=900, n_features=120)
     trees = [kmeans_tree(X, Y, arity=arity, max_leaf=9, random_state=1, n_jobs=n_jobs) for n_jobs in (1, 2, 3, 999, -1)]
     assert all(tree == trees[0] for tree in trees)
 
 
-def test_the_seed_and_nothing_else_decides():
+def test_the_tree_depends_on_the_seed_but_not_on_the_array_type():
     X, Y = random_data(7, 300)
     assert kmeans_tree(X, Y, max_leaf=9, random_state=1) == kmeans_tree(
         X.toarray(), Y.tocsc(), max_leaf=9, random_state=1
@@ -149,7 +149,7 @@ def test_the_seed_and_nothing_else_decides():
     assert kmeans_tree(X, Y, max_leaf=9, random_state=1) != kmeans_tree(X, Y, max_leaf=9, random_state=2)
 
 
-def test_labels_without_examples_are_dealt_out_evenly():
+def test_labels_without_examples_are_spread_evenly():
     X, y, topic_of = topics(4, 10)
     n_real, n_empty = len(topic_of), 60
     Y = sparse.csr_array((np.ones(len(y)), (np.arange(len(y)), y)), shape=(len(y), n_real + n_empty))
@@ -161,38 +161,38 @@ def test_labels_without_examples_are_dealt_out_evenly():
         assert len(set(topic_of[real])) == 1
 
 
-def test_features_that_are_all_zero_still_give_a_balanced_tree():
+def test_all_zero_features_give_a_balanced_tree():
     tree = kmeans_tree(np.zeros((10, 3)), np.arange(10), arity=2, max_leaf=2, random_state=0)
     assert sorted(tree.label[tree.label >= 0]) == list(range(10))
     assert tree.height == 4
 
 
-def test_labels_with_one_and_the_same_vector_still_give_a_balanced_tree():
+def test_identical_label_vectors_give_a_balanced_tree():
     tree = kmeans_tree(np.ones((64, 3)), np.arange(64), arity=2, max_leaf=1, random_state=0)
     assert tree.height == 6
 
 
-def test_the_clusters_are_nearly_as_tight_as_the_planted_ones_under_heavy_noise():
+def test_clusters_are_nearly_as_tight_as_the_planted_ones_under_heavy_noise():
     X, y, topic_of = topics(32, 12, noise=1.5, rows_per_label=2)
     vectors = label_vectors(X, y)
     planted = LabelTree.from_nested([np.flatnonzero(topic_of == topic).tolist() for topic in range(32)])
     reached = [mean_cosine(kmeans_tree(X, y, arity=8, max_leaf=12, random_state=seed), vectors) for seed in range(5)]
     chance = mean_cosine(random_tree(X, y, arity=32, max_leaf=12, random_state=0), vectors)
-    share_of_the_way = (np.mean(reached) - chance) / (mean_cosine(planted, vectors) - chance)
-    assert share_of_the_way > 0.9  # 0.99 was measured
+    relative_tightness = (np.mean(reached) - chance) / (mean_cosine(planted, vectors) - chance)
+    assert relative_tightness > 0.9  # measured: 0.99
 
 
 @pytest.mark.parametrize(
     ("X", "Y", "settings", "message"),
     [
         (None, [0, 1], {}, "the k-means tree needs the features X"),
-        (np.ones((3, 2)), [0, 1], {}, "X has 3 rows and Y has 2"),
+        (np.ones((3, 2)), [0, 1], {}, "X has 3 rows, but Y has 2; the numbers must be equal"),
         (np.array([[1.0, np.nan]]), [0], {}, "NaN"),
         (np.array([[1.0, np.inf]]), [0], {}, "infinity"),
         (np.ones((2, 2)), [0, 1], {"arity": 1}, "arity must be an integer of at least 2, got 1"),
         (np.ones((2, 2)), [0, 1], {"max_leaf": 0}, "max_leaf must be an integer of at least 1, got 0"),
-        (np.ones((2, 2)), [0, 1], {"eps": -1.0}, "eps must be a number of at least 0, got -1.0"),
-        (np.ones((2, 2)), [0, 1], {"eps": float("nan")}, "eps must be a number of at least 0, got nan"),
+        (np.ones((2, 2)), [0, 1], {"tol": -1.0}, "tol must be a number of at least 0, got -1.0"),
+        (np.ones((2, 2)), [0, 1], {"tol": float("nan")}, "tol must be a number of at least 0, got nan"),
         (
             np.ones((2, 2)),
             [0, 1],
@@ -201,12 +201,12 @@ def test_the_clusters_are_nearly_as_tight_as_the_planted_ones_under_heavy_noise(
         ),
     ],
 )
-def test_bad_input_is_refused(X, Y, settings, message):
+def test_bad_input_is_rejected(X, Y, settings, message):
     with pytest.raises(ValueError, match=message):
         kmeans_tree(X, Y, **settings)
 
 
-# ---- the kernels refuse what would make them read outside
+# ---- the kernels reject arrays that would make them read out of bounds
 
 
 def vector_arrays(**changes):
@@ -223,7 +223,7 @@ def vector_arrays(**changes):
     return {**arrays, **changes, "eps": 1e-4, "max_iterations": 5, "seed": 0, "n_threads": changes.get("n_threads", 1)}
 
 
-def test_the_split_kernel_splits_where_it_is_told():
+def test_the_split_kernel_splits_at_the_cut():
     arrays = vector_arrays()
     _core.split_labels(**arrays)
     assert sorted(map(sorted, (arrays["order"][:1], arrays["order"][1:]))) == [[0], [1, 2]]
@@ -250,13 +250,13 @@ def test_the_split_kernel_splits_where_it_is_told():
         {"n_threads": 0},
     ],
 )
-def test_the_split_kernel_refuses_arrays_that_point_outside(changes):
+def test_the_split_kernel_rejects_out_of_bounds_arrays(changes):
     with pytest.raises(ValueError):
         _core.split_labels(**vector_arrays(**changes))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_the_split_kernel_survives_values_that_are_no_numbers(bad):
+def test_the_split_kernel_survives_nan_and_infinity(bad):
     arrays = vector_arrays(value=np.array([bad, 1, bad], dtype=np.float32))
     _core.split_labels(**arrays)
     assert sorted(arrays["order"]) == [0, 1, 2]
@@ -273,7 +273,7 @@ def test_the_split_kernel_survives_values_that_are_no_numbers(bad):
         {"label_start": np.array([], dtype=np.int64)},
     ],
 )
-def test_the_vector_kernel_refuses_arrays_that_point_outside(changes):
+def test_the_vector_kernel_rejects_out_of_bounds_arrays(changes):
     arrays = {
         "x_start": np.array([0, 2]),
         "x_column": np.array([0, 1], dtype=np.int32),

@@ -1,4 +1,4 @@
-"""LabelTree: its invariants, its refusals and its other forms."""
+"""LabelTree: invariants, rejected input and conversions."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ FIVE_LABELS = [[0, 1], [2, [3, 4]]]
 
 @st.composite
 def nested_trees(draw):
-    """Nested lists over distinct label columns, some columns left out."""
+    """Draw nested lists of distinct label columns; some columns are missing."""
     columns = draw(st.lists(st.integers(0, 60), min_size=1, max_size=25, unique=True))
     parts = list(columns)
     while len(parts) > 1:
         size = draw(st.integers(1, min(4, len(parts))))
         at = draw(st.integers(0, len(parts) - size))
         parts[at : at + size] = [parts[at : at + size]]
-        if size == 1 and draw(st.booleans()):  # chains are trees too, but they must end
+        if size == 1 and draw(st.booleans()):  # chains are trees too, but must be finite
             parts = [parts]
     return parts[0]
 
 
 @st.composite
 def shuffled_arrays(draw):
-    """A tree's arrays under a numbering of no order at all."""
+    """Draw a tree's arrays with its nodes numbered at random."""
     tree = LabelTree.from_nested(draw(nested_trees()))
     number = np.array(draw(st.permutations(range(tree.n_nodes))))
     parent, label = np.full(tree.n_nodes, -1), np.full(tree.n_nodes, -1)
@@ -91,7 +91,7 @@ def _labels_below(tree, node):
 
 
 @given(nested_trees())
-def test_every_other_form_gives_the_tree_back(nested):
+def test_every_conversion_round_trips(nested):
     tree = LabelTree.from_nested(nested)
     assert tree.to_nested() == nested
     assert LabelTree(tree.parent, tree.label, tree.n_labels) == tree
@@ -111,11 +111,11 @@ def test_subtree_minimum_equals_the_minimum_over_the_labels_below(nested, data):
     assert tree.n_labels_below.tolist() == [len(_labels_below(tree, node)) for node in range(tree.n_nodes)]
 
 
-def test_siblings_keep_the_order_in_which_they_are_given():
+def test_siblings_keep_the_given_order():
     assert LabelTree([4, 4, -1, 2, 2], [7, 3, -1, 1, -1]).to_nested() == [1, [7, 3]]
 
 
-def test_columns_without_a_leaf_widen_the_tree_and_survive_every_form(tmp_path):
+def test_columns_without_a_leaf_widen_the_tree_and_are_saved(tmp_path):
     tree = LabelTree.from_nested([1, 3], n_labels=6)
     assert tree.leaf_of.tolist() == [-1, 1, -1, 2, -1, -1]
     tree.save(tmp_path / "tree.txt")
@@ -125,15 +125,15 @@ def test_columns_without_a_leaf_widen_the_tree_and_survive_every_form(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["parent", "label", "first_child", "n_children", "leaf_of", "depth", "n_labels_below"])
-def test_arrays_cannot_be_changed(name):
+def test_a_tree_is_immutable(name):
     tree = LabelTree.from_nested(FIVE_LABELS)
     with pytest.raises(ValueError, match="read-only"):
         getattr(tree, name)[0] = 5
-    with pytest.raises(AttributeError, match="cannot be changed"):
+    with pytest.raises(AttributeError, match=f"cannot set '{name}': a LabelTree is immutable"):
         setattr(tree, name, np.zeros(3))
 
 
-def test_the_callers_arrays_stay_their_own():
+def test_a_tree_copies_the_given_arrays():
     parent, label = np.array([-1, 0, 0], dtype=np.int32), np.array([-1, 0, 1], dtype=np.int32)
     tree = LabelTree(parent, label)
     label[1] = 9
@@ -152,18 +152,18 @@ def test_the_callers_arrays_stay_their_own():
         ([-1, 0], [-1, -7], None, r"label\[1\] is -7"),
         ([-1, 0], [-1, 2**40], None, r"label\[1\] is 1099511627776"),
         ([1, 0], [-1, 0], None, "no node has parent -1"),
-        ([-1, 0, -1], [-1, 0, 1], None, "nodes 0 and 2 both have parent -1: .* found 2"),
+        ([-1, 0, -1], [-1, 0, 1], None, "nodes 0 and 2 both have parent -1; .* found 2"),
         ([-1, 0, 3, 2], [-1, 0, -1, -1], None, "node 2 cannot be reached from the root: its parents form a cycle"),
         ([-1, 0, 2], [-1, 0, 1], None, "node 2 cannot be reached"),
         ([-1, 0, 0], [-1, 0, -1], None, "node 2 has neither children nor a label"),
-        ([-1, 0, 1], [-1, 4, 1], None, "node 1 has label 4 and children; only leaves carry labels"),
-        ([-1, 0, 0], [-1, 3, 3], None, "label 3 is at two leaves, nodes 1 and 2"),
+        ([-1, 0, 1], [-1, 4, 1], None, "node 1 has label 4 and children; only leaves have labels"),
+        ([-1, 0, 0], [-1, 3, 3], None, "label 3 has two leaves, nodes 1 and 2"),
         ([-1, 0, 0], [-1, 0, 3], 3, "node 2 has label 3, but n_labels is 3"),
         ([-1], [0], 0, "n_labels must be an integer of at least 1, got 0"),
         ([-1], [0], 1.5, "n_labels must be an integer of at least 1, got 1.5"),
     ],
 )
-def test_what_is_not_a_tree_is_refused_and_named(parent, label, n_labels, message):
+def test_arrays_that_are_not_a_tree_are_rejected(parent, label, n_labels, message):
     with pytest.raises(ValueError, match=message):
         LabelTree(parent, label, n_labels)
 
@@ -171,29 +171,29 @@ def test_what_is_not_a_tree_is_refused_and_named(parent, label, n_labels, messag
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda tree: tree.path(5), "label must lie between 0 and 4, got 5"),
-        (lambda tree: tree.path(0.5), "label must lie between 0 and 4, got 0.5"),
-        (lambda tree: tree.is_leaf("root"), "node must lie between 0 and 8, got root"),
-        (lambda tree: tree.depth_of(-1), "label must lie between 0 and 4, got -1"),
-        (lambda tree: tree.is_leaf(99), "node must lie between 0 and 8, got 99"),
-        (lambda tree: tree.children(-1), "node must lie between 0 and 8, got -1"),
+        (lambda tree: tree.path(5), "label must be an integer between 0 and 4, got 5"),
+        (lambda tree: tree.path(0.5), "label must be an integer between 0 and 4, got 0.5"),
+        (lambda tree: tree.is_leaf("root"), "node must be an integer between 0 and 8, got root"),
+        (lambda tree: tree.depth_of(-1), "label must be an integer between 0 and 4, got -1"),
+        (lambda tree: tree.is_leaf(99), "node must be an integer between 0 and 8, got 99"),
+        (lambda tree: tree.children(-1), "node must be an integer between 0 and 8, got -1"),
         (lambda tree: tree.subtree_minimum([1.0]), r"shape \(5,\), got \(1,\)"),
         (lambda tree: tree.render(max_children=0), "max_children must be an integer of at least 1, got 0"),
         (lambda tree: tree.render(max_depth=-1), "max_depth must be None or an integer of at least 0, got -1"),
-        (lambda tree: tree.render(["a"]), "label_names has 1 names for 5 labels"),
+        (lambda tree: tree.render(["a"]), "label_names must have 5 names, one per label, got 1"),
         (lambda _: LabelTree.from_nested([0, 2], 9).path(1), "label 1 has no leaf in this tree"),
         (lambda _: LabelTree.from_nested([0, []]), "an empty list"),
-        (lambda _: LabelTree.from_nested([0, "1"]), "lists and integer label columns only, got '1'"),
-        (lambda _: LabelTree.from_nested([0, True]), "lists and integer label columns only, got True"),
+        (lambda _: LabelTree.from_nested([0, "1"]), "only lists and integer label columns, got '1'"),
+        (lambda _: LabelTree.from_nested([0, True]), "only lists and integer label columns, got True"),
         (lambda _: LabelTree.from_nested([0, -1]), "at least 0, got -1"),
     ],
 )
-def test_bad_questions_are_refused(call, message):
+def test_bad_arguments_are_rejected(call, message):
     with pytest.raises(ValueError, match=message):
         call(LabelTree.from_nested(FIVE_LABELS))
 
 
-def test_a_list_inside_itself_is_refused_instead_of_running_for_ever():
+def test_a_list_that_contains_itself_is_rejected():
     endless: list[object] = [0]
     endless.append(endless)
     with pytest.raises(ValueError, match="the same list appears twice"):
@@ -208,30 +208,30 @@ HEADER = "ramify-label-tree 1 nodes 3 labels 2\n"
     [
         ("", "line 1: not a label tree"),
         ("0 1\n", "line 1: not a label tree; the first line must be 'ramify-label-tree 1 nodes N labels M'"),
-        ("ramify-label-tree 2 nodes 1 labels 1\n", "line 1: format version 2 is not known"),
+        ("ramify-label-tree 2 nodes 1 labels 1\n", "line 1: unknown format version 2"),
         ("ramify-label-tree 1 labels 1 nodes 1\n", "line 1: expected"),
-        ("ramify-label-tree 1 nodes 0 labels 1\n", "line 1: the number of nodes must be from 1"),
+        ("ramify-label-tree 1 nodes 0 labels 1\n", "line 1: the number of nodes must be between 1 and"),
         ("ramify-label-tree 1 nodes 1 labels x\n", "line 1: the number of labels must be .* got 'x'"),
         (f"ramify-label-tree 1 nodes {'9' * 5000} labels 1\n", "line 1: the number of nodes must be"),
         (HEADER + "-1 -1\n0 0\n", "line 4: the text ends after 2 of the 3 nodes"),
-        (HEADER + "-1 -1\n0 0\n0 1\n0 2\n", "line 5: more nodes than the 3"),
-        (HEADER + "-1 -1\n0 0 0\n1\n", "line 3: expected a parent and a label, such as '0 -1', got '0 0 0'"),
-        (HEADER + "-1 -1\n0 0\n0 one\n", "line 4: 'one' is not -1 or a number"),
-        (HEADER + "-1 -1\n0 0\n0 -5\n", "line 4: '-5' is not -1 or a number"),
-        (HEADER + "-1 -1\n0 0\n0 99999999999999999999\n", "line 4: '9+' is not -1 or a number"),
-        (HEADER + "-1 -1\n0 0\n0 1.0\n", r"line 4: '1\.0' is not"),
-        (HEADER + "-1 -1\n0 0\n0 ١\n", "line 4: .* is not -1 or a number"),
+        (HEADER + "-1 -1\n0 0\n0 1\n0 2\n", "line 5: more nodes than the 3 declared"),
+        (HEADER + "-1 -1\n0 0 0\n1\n", "line 3: expected a parent and a label, for example '0 -1', got '0 0 0'"),
+        (HEADER + "-1 -1\n0 0\n0 one\n", "line 4: 'one' must be -1 or a number"),
+        (HEADER + "-1 -1\n0 0\n0 -5\n", "line 4: '-5' must be -1 or a number"),
+        (HEADER + "-1 -1\n0 0\n0 99999999999999999999\n", "line 4: '9+' must be -1 or a number"),
+        (HEADER + "-1 -1\n0 0\n0 1.0\n", r"line 4: '1\.0' must be -1 or a number"),
+        (HEADER + "-1 -1\n0 0\n0 ١\n", "line 4: .* must be -1 or a number"),
     ],
 )
-def test_text_that_is_not_a_tree_is_refused_with_its_line(text, message):
+def test_text_that_is_not_a_tree_is_rejected_with_its_line(text, message):
     with pytest.raises(ValueError, match=message):
         LabelTree.from_text(text)
 
 
-def test_a_broken_file_is_named(tmp_path):
-    path = tmp_path / "cut short.txt"
+def test_an_error_names_the_file(tmp_path):
+    path = tmp_path / "truncated.txt"
     path.write_text(HEADER + "-1 -1\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"cut short\.txt, line 3: the text ends after 1 of the 3 nodes"):
+    with pytest.raises(ValueError, match=r"truncated\.txt, line 3: the text ends after 1 of the 3 nodes"):
         LabelTree.load(path)
 
 
@@ -241,7 +241,7 @@ def test_comments_empty_lines_and_wide_spacing_are_read():
 
 
 @given(st.text(alphabet="ramify-lbtnods 0123456789\n#", max_size=80))
-def test_no_text_does_worse_than_a_value_error(text):
+def test_any_other_text_raises_a_value_error(text):
     for candidate in (text, HEADER + text):
         try:
             tree = LabelTree.from_text(candidate)
@@ -250,7 +250,7 @@ def test_no_text_does_worse_than_a_value_error(text):
         assert LabelTree.from_text(tree.to_text()) == tree
 
 
-def test_networkx_edges_give_the_order_of_siblings_and_nodes_may_have_any_name():
+def test_networkx_edges_order_the_siblings_and_nodes_may_have_any_name():
     graph = networkx.DiGraph([("animals", "dog"), ("root", "stone"), ("root", "animals"), ("animals", "cat")])
     networkx.set_node_attributes(graph, {"stone": 2, "cat": 0, "dog": 1}, "label")
     assert LabelTree.from_networkx(graph).to_nested() == [2, [1, 0]]
@@ -259,20 +259,20 @@ def test_networkx_edges_give_the_order_of_siblings_and_nodes_may_have_any_name()
 @pytest.mark.parametrize(
     ("graph", "message"),
     [
-        (networkx.Graph([(0, 1)]), "a networkx DiGraph with edges from parent to child is needed"),
+        (networkx.Graph([(0, 1)]), "expected a networkx DiGraph with edges from parent to child, got an undirected"),
         (networkx.DiGraph(), "the graph has no nodes"),
-        (networkx.DiGraph([(0, 1), (2, 3)]), "exactly one node without incoming edges, .* found 2, among them 0 and 2"),
-        (networkx.DiGraph([(0, 1), (1, 0)]), "exactly one node without incoming edges, .* found none"),
+        (networkx.DiGraph([(0, 1), (2, 3)]), "exactly one node without incoming edges .* found 2, including 0 and 2"),
+        (networkx.DiGraph([(0, 1), (1, 0)]), "exactly one node without incoming edges .* found none"),
         (networkx.DiGraph([(0, 1), (0, 2), (1, 3), (2, 3)]), "node 3 has more than one parent"),
-        (networkx.DiGraph([(0, 1)]), "node 1 needs its label column"),
+        (networkx.DiGraph([(0, 1)]), "node 1 must have its label column"),
     ],
 )
-def test_graphs_that_are_no_label_trees_are_refused(graph, message):
+def test_graphs_that_are_not_label_trees_are_rejected(graph, message):
     with pytest.raises(ValueError, match=message):
         LabelTree.from_networkx(graph)
 
 
-def test_rendering_shows_names_counts_and_what_was_left_out():
+def test_rendering_shows_names_counts_and_omitted_nodes():
     names = {0: "ant", 1: "bee", 3: "cow"}
     assert LabelTree.from_nested(FIVE_LABELS).render(names).splitlines() == [
         "root: 5 labels",
@@ -293,9 +293,9 @@ def test_rendering_shows_names_counts_and_what_was_left_out():
     assert LabelTree([-1], [0]).render(["only"]) == "0 only"
 
 
-def test_a_chain_of_a_hundred_thousand_nodes_needs_no_recursion():
+def test_a_chain_of_100_000_nodes_needs_no_recursion():
     length = 100_000
-    number = np.random.default_rng(0).permutation(length + 1)  # worst case: no order at all
+    number = np.random.default_rng(0).permutation(length + 1)  # worst case: random order
     parent, label = np.full(length + 1, -1), np.full(length + 1, -1)
     parent[number[1:]] = number[:-1]
     label[number[-1]] = 0
@@ -308,7 +308,7 @@ def test_a_chain_of_a_hundred_thousand_nodes_needs_no_recursion():
     assert tree.render().count("\n") == length
 
 
-def test_a_million_labels_keep_their_places():
+def test_a_million_labels_keep_their_leaves():
     labels = np.random.default_rng(0).permutation(1_000_000)
     parent = np.concatenate(([-1], np.zeros(1000, int), 1 + np.arange(1_000_000) % 1000))
     tree = LabelTree(parent, np.concatenate((np.full(1001, -1), labels)))
@@ -318,7 +318,7 @@ def test_a_million_labels_keep_their_places():
     assert LabelTree.from_text(tree.to_text()) == tree
 
 
-def test_the_walks_of_the_core_refuse_what_is_not_a_tree():
+def test_the_tree_walks_of_the_core_reject_invalid_parents():
     for bad in ([], [0], [-1, 1], [-1, -1], [-1, 5]):
         parent = np.array(bad, dtype=np.int32)
         with pytest.raises(ValueError):

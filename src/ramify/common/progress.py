@@ -1,4 +1,4 @@
-"""Long work in phases: shown on stderr while somebody wants to see them, and timed."""
+"""Time the phases of long operations, and optionally show their progress on stderr."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Counter(Protocol):
-    """How far work has come; `_core.Progress` is one, written by the core and read from here meanwhile."""
+    """A progress counter, for example `_core.Progress`, which the core updates while it runs."""
 
     @property
     def done(self) -> int: ...
@@ -22,7 +22,7 @@ class Counter(Protocol):
 
 
 class Phases:
-    """The seconds that each phase took, and the display if there is one."""
+    """The duration of each phase in seconds, and the optional display."""
 
     def __init__(self, display: Progress | None) -> None:
         self.seconds: dict[str, float] = {}
@@ -40,7 +40,7 @@ class Phases:
                 self._display.remove_task(task)
 
     def stop(self) -> None:
-        """Take the display away and give the cursor back; what runs on is no longer shown."""
+        """Remove the display and restore the cursor."""
         if self._display is not None:
             self._display.stop()
 
@@ -53,7 +53,7 @@ _current: ContextVar[Phases | None] = ContextVar("ramify_phases", default=None)
 
 @contextmanager
 def shown(is_shown: bool = True) -> Iterator[Phases]:
-    """Time the phases of the work inside, and show them on stderr if asked; inside another one, join that."""
+    """Time the phases inside the block, and show them on stderr if `is_shown`; a nested call joins the outer one."""
     outer = _current.get()
     if outer is not None:
         yield outer
@@ -73,7 +73,7 @@ def shown(is_shown: bool = True) -> Iterator[Phases]:
 
 @contextmanager
 def phase(name: str, counter: Counter | None = None) -> Iterator[None]:
-    """A part of some long work, by its name; costs nothing when nobody looks.
+    """Mark a phase of a long operation; costs nothing outside `shown`.
 
     >>> with shown(False) as phases:
     ...     with phase("tree"):
@@ -94,7 +94,7 @@ def _display() -> Progress:
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     class PolledProgress(Progress):
-        """Looks at the counters each time it is drawn: the core counts, and nobody has to tell."""
+        """Reads the counters whenever it is drawn, so the core needs no callback."""
 
         def get_renderables(self) -> Any:
             for task in self.tasks:

@@ -1,4 +1,4 @@
-"""Checks of parameters: each says the name, what is allowed and what was given."""
+"""Check parameters; every message has the name, the allowed values and the given value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import joblib
 
 
 def check_integer(name: str, value: Any, *, at_least: int | None = None, at_most: int | None = None) -> int:
-    """An integer within bounds; True and False are not integers here.
+    """Return an integer within bounds; True and False are not accepted.
 
     >>> check_integer("arity", 0, at_least=2)
     Traceback (most recent call last):
@@ -27,7 +27,7 @@ def check_integer(name: str, value: Any, *, at_least: int | None = None, at_most
 def check_number(
     name: str, value: Any, *, at_least: float | None = None, at_most: float | None = None, above: float | None = None
 ) -> float:
-    """A finite number within bounds.
+    """Return a finite number within bounds.
 
     >>> check_number("C", -1, above=0)
     Traceback (most recent call last):
@@ -45,7 +45,7 @@ def check_number(
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
-    """One of a few words.
+    """Return one of the given strings.
 
     >>> check_choice("loss", "hinge", ["logistic", "squared_hinge"])
     Traceback (most recent call last):
@@ -53,15 +53,14 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     """
     choices = list(choices)
     if not isinstance(value, str) or value not in choices:
-        said = [repr(choice) for choice in choices]
-        raise ValueError(
-            f"{name} must be {' or '.join([', '.join(said[:-1]), said[-1]] if len(said) > 1 else said)}, got {value!r}"
-        )
+        quoted = [repr(choice) for choice in choices]
+        allowed = " or ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)
+        raise ValueError(f"{name} must be {allowed}, got {value!r}")
     return value
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """True or False.
+    """Return True or False.
 
     >>> check_flag("verbose", "yes")
     Traceback (most recent call last):
@@ -73,13 +72,13 @@ def check_flag(name: str, value: Any) -> bool:
 
 
 def check_jobs(n_jobs: Any) -> None:
-    """`n_jobs` as in scikit-learn: None, a positive number of threads, or -1 for all cores, -2 for all but one."""
+    """Check `n_jobs` as in scikit-learn: None, a number of threads, or -1 for all cores, -2 for all but one."""
     if n_jobs is not None and (not isinstance(n_jobs, numbers.Integral) or isinstance(n_jobs, bool) or n_jobs == 0):
         raise ValueError(f"n_jobs must be None or an integer other than 0, got {n_jobs!r}; -1 means all cores")
 
 
 def number_of_threads(n_jobs: int | None) -> int:
-    """How many threads `n_jobs` means here: None is 1 unless joblib's context says more; cores this process may use."""
+    """Return the number of threads for `n_jobs`: None is 1 unless joblib sets more, -1 is all usable cores."""
     check_jobs(n_jobs)
     if n_jobs is not None and n_jobs > 0:
         return int(n_jobs)

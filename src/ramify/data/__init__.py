@@ -1,4 +1,4 @@
-"""Data in and out: XMC text, libsvm, JSONL texts, fastText's format, npz, synthetic sets, the ICD-10-CM demo set."""
+"""Read and write data: XMC text, libsvm, JSONL, fastText format, npz, synthetic data and the ICD-10-CM demo data."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "WordNgramVectorizer":  # scikit-learn takes a while to import, and numeric files do not need it
+    if name == "WordNgramVectorizer":  # imported on demand: scikit-learn is slow to import
         from ramify.data.ngrams import WordNgramVectorizer
 
         return WordNgramVectorizer

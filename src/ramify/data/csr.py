@@ -1,37 +1,70 @@
-"""Sparse rows on their way into the core and out of it: one way to make them, one to take them apart.
-
-scipy would widen all indices to the type of indptr.
-"""
+"""Build, check and take apart the sparse rows that go into and out of the core."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-_WIDEST = np.iinfo(np.int32).max
+_INT32_MAX = np.iinfo(np.int32).max
 
 
 def csr_rows(
     data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]
 ) -> sparse.csr_array:
-    """A csr_array of these arrays with int32 indices; indptr is int32 unless it has to count further.
+    """Return a csr_array with int32 indices, and an int32 indptr unless there are too many entries.
+
+    scipy would give both the wider of their types.
 
     >>> csr_rows(np.ones(1), np.array([2]), np.array([0, 1]), (1, 3)).indices.dtype
     dtype('int32')
     """
-    indices = indices.astype(np.int32, copy=False)
-    if len(indices) <= _WIDEST:
+    if shape[1] <= _INT32_MAX:
+        indices = indices.astype(np.int32, copy=False)
+    if len(indices) <= _INT32_MAX:
         return sparse.csr_array((data, indices, indptr.astype(np.int32, copy=False)), shape=shape)
     rows = sparse.csr_array(shape, dtype=data.dtype)
     rows.data, rows.indices, rows.indptr = data, indices, indptr.astype(np.int64, copy=False)
     return rows
 
 
+def check_csr(name: str, array: Any) -> sparse.csr_array:
+    """Return a 2-D sparse array of any format as csr_array, or raise ValueError if its index arrays are invalid.
+
+    scipy checks them only when an array is built. If the caller has changed them since, the core, and even scipy's
+    own conversions, would read and write out of bounds. The result may share memory with `array`.
+
+    >>> Y = sparse.csr_array(np.eye(3))
+    >>> Y.indices[1] = 7
+    >>> check_csr("Y", Y)
+    Traceback (most recent call last):
+    ValueError: Y is a broken sparse matrix: row 1 has column index 7, but must be between 0 and 2; build Y again
+    """
+    if array.ndim != 2:
+        raise ValueError(f"{name} must have two dimensions, got {array.ndim}")
+    rows, columns = ("row", array.shape[0]), ("column", array.shape[1])
+    if array.format in ("csr", "bsr"):
+        _check_compressed(name, array, rows, columns)
+    elif array.format == "csc":
+        _check_compressed(name, array, columns, rows)
+    elif array.format == "coo":
+        for indices, line in ((array.row, rows), (array.col, columns)):
+            at = _first_outside(indices, line[1])
+            if at is not None:
+                _refuse(name, f"entry {at} has {line[0]} index {indices[at]}, {_allowed(line[1])}")
+    result = sparse.csr_array(array)
+    if array.format not in ("csr", "bsr", "csc", "coo"):
+        _check_compressed(name, result, rows, columns)
+    stored = int(result.indptr[-1])
+    if len(result.indices) > stored or len(result.data) > stored:  # scipy allows unused space at the end
+        result.indices, result.data = result.indices[:stored], result.data[:stored]
+    return result
+
+
 def csr_parts(X: sparse.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """The three arrays of a csr_array in the types that the core takes."""
+    """Return indptr, indices and data in the types that the core expects."""
     return (
         X.indptr.astype(np.int64, copy=False),
         X.indices.astype(np.int32, copy=False),
@@ -40,5 +73,42 @@ def csr_parts(X: sparse.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32]
 
 
 def label_parts(Y: sparse.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Where each row of a 0/1 array begins, and its columns: all that there is to say of labels."""
+    """Return indptr and indices of a 0/1 array in the types that the core expects."""
     return Y.indptr.astype(np.int64, copy=False), Y.indices.astype(np.int32, copy=False)
+
+
+def _check_compressed(name: str, array: Any, major: tuple[str, int], minor: tuple[str, int]) -> None:
+    """Check indptr, then indices, which count blocks in the bsr format."""
+    indptr, indices = array.indptr, array.indices
+    height, width = getattr(array, "blocksize", (1, 1))
+    unit, n_lines = major[0], major[1] // height
+    if len(indptr) != n_lines + 1:
+        _refuse(name, f"indptr has {len(indptr)} entries, but needs {n_lines + 1}, one per {unit} and one more")
+    if indptr[0] != 0:
+        _refuse(name, f"indptr starts at {indptr[0]}, but must start at 0")
+    is_falling = indptr[1:] < indptr[:-1]
+    if is_falling.any():
+        line = int(np.argmax(is_falling))
+        _refuse(name, f"indptr decreases from {indptr[line]} to {indptr[line + 1]} at {unit} {line}")
+    stored = int(indptr[-1])
+    if stored > min(len(indices), len(array.data)):
+        _refuse(name, f"indptr ends at {stored}, but there are {len(indices)} indices and {len(array.data)} values")
+    at = _first_outside(indices[:stored], minor[1] // width)
+    if at is not None:
+        line = int(np.searchsorted(indptr, at, side="right")) - 1
+        _refuse(name, f"{unit} {line} has {minor[0]} index {indices[at]}, {_allowed(minor[1] // width)}")
+
+
+def _first_outside(indices: NDArray[Any], size: int) -> int | None:
+    # Seen as unsigned, a negative index is larger than any size, so one maximum checks both ends.
+    if len(indices) == 0 or indices.view(f"u{indices.itemsize}").max() < size:
+        return None
+    return int(np.argmax((indices < 0) | (indices >= size)))
+
+
+def _allowed(size: int) -> str:
+    return f"but must be between 0 and {size - 1}" if size else "but its size is 0"
+
+
+def _refuse(name: str, reason: str) -> NoReturn:
+    raise ValueError(f"{name} is a broken sparse matrix: {reason}; build {name} again")

@@ -1,4 +1,4 @@
-"""The error for data that cannot be used: what is wrong, where, and how to mend it."""
+"""The error for bad data files: what is wrong, where, and how to fix it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import os
 
 
 class DataError(ValueError):
-    """A file or its content is refused; `path`, `line` and `column` say where, `hint` how to mend it.
+    """A data file cannot be read or written; `path`, `line` and `column` say where, `hint` how to fix it.
 
-    Lines and columns count from one, and are None where they make no sense.
+    Lines and columns count from 1, and are None where they do not apply.
 
     >>> print(DataError("feature '17:abc' has no number after the colon", "train.txt", 4711, 12, "drop the feature"))
     train.txt, line 4711, column 12: feature '17:abc' has no number after the colon

@@ -1,4 +1,4 @@
-"""Labelled texts in fastText's format: words that begin with `__label__` are a line's labels, the others its text."""
+"""Labelled texts in fastText format: words that start with `__label__` are a line's labels, the rest is its text."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _EXAMPLE = "a line looks like __label__R07.9 acute chest pain"
 
 
 def iter_fasttext(path: PathLike) -> Iterator[LabelledText]:
-    """Read a file of labelled texts, gzip or not, row by row; memory does not grow with the file.
+    """Read a file of labelled texts, plain or gzip, row by row, in constant memory.
 
-    Labels come without the prefix and may stand anywhere in the line; a line without any has none. Blank lines are
-    skipped. Raises DataError with the line's number.
+    Labels are returned without the prefix and may be anywhere in a line, or missing. Blank lines are skipped.
+    Raises DataError with the line number.
 
     >>> import tempfile, os
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -30,7 +30,7 @@ def iter_fasttext(path: PathLike) -> Iterator[LabelledText]:
         if not line.strip():
             continue
         words = line.split()
-        # Labels are the first words but for odd files: the others are looked at only if one may be among them.
+        # Labels usually come first: search the other words only if the line contains more labels.
         n_first = next((place for place, word in enumerate(words) if not word.startswith(PREFIX)), len(words))
         labels = [word.removeprefix(PREFIX) for word in words[:n_first]]
         words = words[n_first:]
@@ -44,7 +44,7 @@ def iter_fasttext(path: PathLike) -> Iterator[LabelledText]:
 
 
 def load_fasttext(path: PathLike) -> tuple[list[str], list[list[str]]]:
-    """All texts of a file in fastText's format, and the labels of each.
+    """Return all texts of a file in fastText format, and the labels of each.
 
     >>> import tempfile, os
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Files as bytes and lines: gzip recognised by its content, failures told as DataError, writing all or nothing."""
+"""Read files as bytes and lines (gzip is detected), raise DataError on failure, and write atomically."""
 
 from __future__ import annotations
 
@@ -19,64 +19,67 @@ PathLike: TypeAlias = str | os.PathLike[str]
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZIP_MAGIC = b"PK\x03\x04"
-_CUT_OFF = "the file was cut off or damaged on its way: fetch or write it again"
+_TRUNCATED = "the file is truncated or damaged; download or write it again"
 
 
 @contextlib.contextmanager
-def told_as_data_error(path: PathLike) -> Iterator[None]:
-    """Turn what opening and unpacking a file may raise into a DataError that helps."""
+def data_errors(path: PathLike) -> Iterator[None]:
+    """Turn the errors of opening and decompressing a file into a DataError."""
     try:
         yield
     except FileNotFoundError as error:
-        raise DataError("there is no such file", path, hint=_similar_names(Path(path))) from error
+        raise DataError("the file does not exist", path, hint=_similar_names(Path(path))) from error
     except IsADirectoryError as error:
         raise DataError("this is a directory, not a file", path, hint=_names_inside(Path(path))) from error
     except PermissionError as error:
         raise DataError("no permission to open the file", path, hint="check its owner and mode") from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"broken gzip data ({error})", path, hint=_CUT_OFF) from error
+        raise DataError(f"invalid gzip data ({error})", path, hint=_TRUNCATED) from error
 
 
 def read_bytes(path: PathLike) -> bytes:
-    """The whole content, unpacked if it is gzip."""
-    with told_as_data_error(path):
+    """Return the whole content, decompressed if it is gzip."""
+    with data_errors(path):
         content = Path(path).read_bytes()
         return gzip.decompress(content) if content.startswith(GZIP_MAGIC) else content
 
 
 def read_start(path: PathLike, n_bytes: int = 65536) -> bytes:
-    """The first bytes, unpacked if gzip."""
-    with told_as_data_error(path), open_unpacked(path) as stream:
+    """Return the first bytes, decompressed if the file is gzip."""
+    with data_errors(path), open_unpacked(path) as stream:
         return stream.read(n_bytes)
 
 
 def check_is_text(start: bytes, path: PathLike) -> None:
-    """Refuse content that no text format has: nothing at all, an archive, zero bytes."""
+    """Raise if the content cannot be text: it is empty, a zip archive, or contains zero bytes."""
     if not start:
         raise DataError("the file is empty", path, hint="check how it was written")
     if start.startswith(ZIP_MAGIC):
-        raise DataError("this is a zip archive, not text", path, hint='read it with format="npz" if it is one')
+        raise DataError("this is a zip archive, not text", path, hint='if it is an npz file, use format="npz"')
     if b"\0" in start:
         hint = "save it as UTF-8 text" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "check that it is the right file"
         raise DataError("this is a binary file, not text", path, hint=hint)
 
 
 def iter_lines(path: PathLike) -> Iterator[tuple[int, str]]:
-    """Line numbers from one, and lines without their ends; UTF-8, gzip or not, a byte order mark is dropped."""
-    with told_as_data_error(path), open_unpacked(path) as stream:
+    """Yield line numbers from 1, and lines without line ends; UTF-8, plain or gzip, without byte order mark."""
+    with data_errors(path), open_unpacked(path) as stream:
         for number, line in enumerate(stream, start=1):
-            try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                column = len(line[: error.start].decode("utf-8")) + 1
-                raise DataError(
-                    f"byte 0x{line[error.start]:02x} is not UTF-8", path, number, column, "save the file as UTF-8"
-                ) from error
-            yield number, text.rstrip("\r\n")
+            yield number, decode_line(line, path, number).rstrip("\r\n")
+
+
+def decode_line(line: bytes, path: PathLike, number: int) -> str:
+    """Decode a line of UTF-8; a byte order mark in line 1 is dropped."""
+    try:
+        return line.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError as error:
+        column = len(line[: error.start].decode("utf-8")) + 1
+        message = f"byte 0x{line[error.start]:02x} is not UTF-8"
+        raise DataError(message, path, number, column, "save the file as UTF-8") from error
 
 
 def read_names(path: PathLike) -> list[str]:
-    """One name per line, as in labels.txt.gz; blank lines only at the end, where they are dropped.
+    """Read one name per line, as in labels.txt.gz; blank lines at the end are dropped.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -90,23 +93,23 @@ def read_names(path: PathLike) -> list[str]:
         names.pop()
     for number, name in enumerate(names, start=1):
         if not name.strip():
-            raise DataError("a name is missing", path, number, hint="each line names one label or feature, in order")
+            raise DataError("a name is missing", path, number, hint="write one label or feature name per line")
     return names
 
 
 @contextlib.contextmanager
 def replaced_when_complete(path: PathLike) -> Iterator[IO[bytes]]:
-    """Write to a temporary neighbour that takes the file's name at the end; packed if the name ends in .gz."""
+    """Write to a temporary file and rename it at the end; compress with gzip if the name ends in .gz."""
     target = Path(path)
     if not target.parent.is_dir():
         raise DataError("its directory does not exist", path, hint=f"create {target.parent} first")
     if target.is_dir():
-        raise DataError("this is a directory, not a file", path, hint="name the file to write")
+        raise DataError("this is a directory, not a file", path, hint="add a file name")
     handle, temporary = tempfile.mkstemp(prefix=target.name + ".", suffix=".part", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as raw:
             if target.suffix == ".gz":
-                # No time and no name inside: the same data gives the same bytes.
+                # Store no time and no name, so that the same data gives the same bytes.
                 with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
                     yield packed  # type: ignore[misc]
             else:
@@ -120,7 +123,8 @@ def replaced_when_complete(path: PathLike) -> Iterator[IO[bytes]]:
 
 
 def open_unpacked(path: PathLike) -> IO[bytes]:
-    raw = open(path, "rb")  # noqa: SIM115  (the caller closes what is returned)
+    """Open a file for reading, decompressed if it is gzip."""
+    raw = open(path, "rb")  # noqa: SIM115  (the caller closes it)
     if raw.peek(2)[:2] == GZIP_MAGIC:
         packed = _ClosingGzipFile(fileobj=raw)
         return io.BufferedReader(packed)
@@ -128,7 +132,7 @@ def open_unpacked(path: PathLike) -> IO[bytes]:
 
 
 class _ClosingGzipFile(gzip.GzipFile):
-    """GzipFile leaves a file that it was given open; nobody else would close this one."""
+    """A GzipFile that also closes the underlying file."""
 
     def __init__(self, fileobj: IO[bytes]) -> None:
         super().__init__(fileobj=fileobj, mode="rb")
@@ -140,7 +144,7 @@ class _ClosingGzipFile(gzip.GzipFile):
 
 
 def _set_usual_mode(path: str) -> None:
-    # mkstemp makes files that only their owner may read; a data file gets the mode that open() would give it.
+    # mkstemp makes files readable only by their owner; use the mode that open() would give.
     mask = os.umask(0)
     os.umask(mask)
     os.chmod(path, 0o666 & ~mask)
@@ -148,11 +152,11 @@ def _set_usual_mode(path: str) -> None:
 
 def _similar_names(path: Path) -> str:
     if not path.parent.is_dir():
-        return f"the directory {path.parent} does not exist either"
+        return f"its directory {path.parent} does not exist either"
     names = difflib.get_close_matches(path.name, os.listdir(path.parent), n=3)
     return f"did you mean {' or '.join(sorted(names))}?" if names else "check the path"
 
 
 def _names_inside(path: Path) -> str:
     names = sorted(os.listdir(path))[:4]
-    return f"name one of its files: {', '.join(names)}" if names else "it is empty"
+    return f"choose one of its files: {', '.join(names)}" if names else "it is empty"

@@ -1,4 +1,4 @@
-"""ICD-10-CM, the clinical classification of diagnoses, as a data set: from the words of a diagnosis to its codes."""
+"""ICD-10-CM, the clinical classification of diagnoses, as a data set: texts of diagnoses and their codes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _CODE_RANGE = re.compile(r"\s*\([A-Z]\d\w(-[A-Z]\d\w)?\)$")
 
 
 class LabelledTexts(NamedTuple):
-    """Texts, and the labels of each."""
+    """Texts and their labels."""
 
     texts: list[str]
     labels: list[list[str]]
 
 
 class Icd10(NamedTuple):
-    """Training and test texts, and what each label stands for."""
+    """Training and test texts, and the name of each label."""
 
     train: LabelledTexts
     test: LabelledTexts
@@ -25,12 +25,12 @@ class Icd10(NamedTuple):
 
 
 def load_icd10(*, test_share: float = 0.2) -> Icd10:
-    """Descriptions and inclusion terms of all codes; labels are a text's code, its category, block and chapter.
+    """Return the descriptions and inclusion terms of all codes, labelled with code, category, block and chapter.
 
     A text that describes several codes is one row with the labels of all. The test set is a fixed sample of the
-    inclusion terms: `test_share` of those that are not also some code's description, chosen by their checksum, so it
-    hardly changes from one edition to the next. Every code's description is in the training set, so no test label is
-    new. Needs the package simple-icd-10-cm (the extra "demo").
+    inclusion terms that are not also a description: a fraction `test_share`, chosen by checksum, so it hardly changes
+    between editions. Every description is in the training set, so every test label occurs there. Needs the package
+    simple-icd-10-cm (the extra "demo").
     """
     if not 0 <= test_share < 1:
         raise ValueError(f"test_share must be at least 0 and below 1, got {test_share}")
@@ -72,7 +72,7 @@ class _Row:
 
 
 def _add(rows: dict[str, _Row], text: str, labels: list[str], *, may_be_held_out: bool) -> None:
-    # Texts that differ only in case and spaces are the same text: it must not be in both parts.
+    # Texts that differ only in case and spaces are the same text and must not be in both parts.
     key = " ".join(text.casefold().split())
     row = rows.setdefault(key, _Row(text.strip()))
     row.labels.update(dict.fromkeys(labels))
@@ -84,7 +84,7 @@ def _label(classification: Any, code: str) -> str:
 
 
 def _upper_labels(classification: Any, parent: str) -> list[str]:
-    """Category, block and chapter above a code, given its parent; subcategories between them are left out."""
+    """Return the category, block and chapter of a code, given its parent; subcategories are left out."""
     ancestors = [parent, *classification.get_ancestors(parent)]
     return [_label(classification, code) for code in ancestors if not classification.is_subcategory(code)]
 

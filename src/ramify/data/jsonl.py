@@ -1,4 +1,4 @@
-"""Labelled texts as JSON lines: `{"text": "...", "labels": ["a, b", "ü"]}`, one object a line."""
+"""Labelled texts as JSON lines: `{"text": "...", "labels": ["a, b", "ü"]}`, one object per line."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class LabelledText(NamedTuple):
 
 
 def iter_jsonl(path: PathLike, *, labels_required: bool = True) -> Iterator[LabelledText]:
-    """Read a JSONL file, gzip or not, row by row; memory does not grow with the file.
+    """Read a JSONL file, plain or gzip, row by row, in constant memory.
 
-    Blank lines are skipped and other keys ignored. Without `labels_required` a row may lack "labels" and then has none.
-    Raises DataError with the line's number.
+    Blank lines are skipped and other keys ignored. Unless `labels_required`, "labels" may be missing.
+    Raises DataError with the line number.
 
     >>> import tempfile, os
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -39,7 +39,7 @@ def iter_jsonl(path: PathLike, *, labels_required: bool = True) -> Iterator[Labe
 
 
 def load_jsonl(path: PathLike, *, labels_required: bool = True) -> tuple[list[str], list[list[str]]]:
-    """All texts of a JSONL file, and the labels of each.
+    """Return all texts of a JSONL file, and the labels of each.
 
     >>> import tempfile, os
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -57,7 +57,7 @@ def load_jsonl(path: PathLike, *, labels_required: bool = True) -> tuple[list[st
 
 
 def parse_record(line: str, path: PathLike, number: int, labels_required: bool) -> LabelledText:
-    """The record of one line; what is wrong with it is told with the line's number."""
+    """Parse one line; errors contain the line number."""
 
     def refuse(message: str, hint: str = _EXAMPLE, column: int | None = None) -> DataError:
         return DataError(message, path, number, column, hint)
@@ -65,28 +65,28 @@ def parse_record(line: str, path: PathLike, number: int, labels_required: bool) 
     try:
         value = json.loads(line)
     except json.JSONDecodeError as error:
-        raise refuse(f"this is not JSON ({error.msg})", column=error.colno) from error
-    except (ValueError, RecursionError) as error:  # numbers of thousands of digits, brackets nested without end
-        raise refuse(f"this JSON cannot be read ({error})") from error
+        raise refuse(f"invalid JSON ({error.msg})", column=error.colno) from error
+    except (ValueError, RecursionError) as error:  # numbers with thousands of digits, deeply nested brackets
+        raise refuse(f"cannot parse this JSON ({error})") from error
     if not isinstance(value, dict):
-        raise refuse(f"the line holds {_kind(value)} instead of an object")
+        raise refuse(f"expected a JSON object, got {_kind(value)}")
     if "text" not in value:
         raise refuse('the object has no "text"')
     text, labels = value["text"], value.get("labels", None if labels_required else [])
     if not isinstance(text, str):
-        raise refuse(f'"text" is {_kind(text)} instead of a string')
+        raise refuse(f'"text" must be a string, got {_kind(text)}')
     if "labels" not in value and labels_required:
-        raise refuse('the object has no "labels"', 'a row without labels says so: "labels": []')
+        raise refuse('the object has no "labels"', 'write "labels": [] for a row without labels')
     if isinstance(labels, str):
-        raise refuse('"labels" is a string instead of a list', f'write "labels": [{json.dumps(labels)[:80]}]')
+        raise refuse('"labels" must be a list, got a string', f'write "labels": [{json.dumps(labels)[:80]}]')
     if not isinstance(labels, list):
-        raise refuse(f'"labels" is {_kind(labels)} instead of a list of strings')
+        raise refuse(f'"labels" must be a list of strings, got {_kind(labels)}')
     for label in labels:
         if not isinstance(label, str):
-            raise refuse(f'"labels" holds {_kind(label)} instead of a string', f"put quotes round it: {_quoted(label)}")
+            raise refuse(f'"labels" must contain strings, got {_kind(label)}', f"add quotes: {_quoted(label)}")
     for name, string in [("text", text), *(("labels", label) for label in labels)]:
         if not _is_unicode(string):
-            raise refuse(f'"{name}" holds half of a surrogate pair', r"write the character itself, or both \u escapes")
+            raise refuse(f'"{name}" contains half of a surrogate pair', r"write the character, or both \u escapes")
     return LabelledText(text, labels)
 
 
@@ -99,7 +99,7 @@ def _is_unicode(string: str) -> bool:
 
 
 def _kind(value: Any) -> str:
-    """What a JSON value is, in words."""
+    """Describe a JSON value."""
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Reading Y: from whatever the caller has to one of three plain forms."""
+"""Read Y: convert every supported type to a 0/1 array, label collections or classes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
-from ramify.data.csr import csr_rows
+from ramify.data.csr import check_csr, csr_rows
 
 Kind: TypeAlias = Literal["indicator", "collections", "classes"]
 
@@ -25,18 +25,18 @@ def indicator_of(columns: NDArray[np.int32], indptr: NDArray[np.int64], n_labels
     shape = (len(indptr) - 1, n_labels)
     indicator = csr_rows(np.ones(len(columns), dtype=np.float32), columns, indptr, shape)
     indicator.sum_duplicates()
-    indicator.data[:] = 1.0  # a label named twice in a row is still one label
+    indicator.data[:] = 1.0  # a label listed twice in a row is one label
     return indicator
 
 
 def read_labels(Y: Any, kind: Kind | None) -> tuple[Kind, Any]:
-    """The kind of Y, and ("indicator") a csr_array, or a flat run of labels with the bounds of its rows."""
+    """Return the kind of Y, and for "indicator" a csr_array, otherwise all labels and the indptr of the rows."""
     if Y is None:
         raise ValueError("fit requires y to be passed, but the target y is None")
     found, content = _read_any(Y, kind)
     if kind is not None and found != kind:
-        said = {"indicator": "a 0/1 array", "collections": "label collections", "classes": "one class a row"}
-        raise ValueError(f"Y is {said[found]}, but the model was trained with {said[kind]}")
+        names = {"indicator": "a 0/1 array", "collections": "label collections", "classes": "one class per row"}
+        raise ValueError(f"Y is {names[found]}, but the model was trained with {names[kind]}")
     return found, content
 
 
@@ -44,9 +44,9 @@ def _read_any(Y: Any, kind: Kind | None) -> tuple[Kind, Any]:
     if sparse.issparse(Y):
         return "indicator", read_indicator(Y)
     if isinstance(Y, str | bytes | dict | set | frozenset):
-        raise ValueError(f"Y must be an array or a list with one entry a row, got a {type(Y).__name__}")
+        raise ValueError(f"Y must be an array or a list with one entry per row, got a {type(Y).__name__}")
     if isinstance(Y, Iterator):
-        raise ValueError(f"Y must be an array or a list with one entry a row, got a {type(Y).__name__}: give list(Y)")
+        raise ValueError(f"Y must be an array or a list with one entry per row, got a {type(Y).__name__}; pass list(Y)")
     if isinstance(Y, list | tuple) or (getattr(Y, "ndim", 1) == 1 and getattr(Y, "dtype", None) == np.dtype(object)):
         rows = Y.tolist() if isinstance(Y, np.ndarray) else list(Y)
         if any(issubclass(row_type, _COLLECTIONS) for row_type in set(map(type, rows))):
@@ -61,7 +61,7 @@ def _read_any(Y: Any, kind: Kind | None) -> tuple[Kind, Any]:
         return "indicator", read_indicator(y)
     if y.ndim == 2:
         warnings.warn(
-            "A column-vector y was passed when a 1d array was expected; its only column is taken as y",
+            "A column-vector y was passed when a 1d array was expected; using its only column as y",
             DataConversionWarning,
             stacklevel=5,
         )
@@ -78,9 +78,9 @@ def _is_column_of_classes(y: NDArray[Any]) -> bool:
 
 
 def _looks_like_indicator(rows: list[Any]) -> bool:
-    """Lists of nothing but 0 and 1, two or more and equally many in each row, are a 0/1 array written as lists.
+    """Return whether the rows are lists of 0 and 1 of equal length, at least 2: a 0/1 array written as lists.
 
-    As label collections they would say that every row has the same labels, which nobody means.
+    As label collections they would give nearly every row the same labels, which is never intended.
     """
     if not all(issubclass(row_type, list | np.ndarray) for row_type in set(map(type, rows))):
         return False
@@ -104,18 +104,18 @@ def read_indicator(Y: Any) -> sparse.csr_array:
         raise ValueError(f"Unknown label type: a sparse Y must have 2 dimensions, got {Y.ndim}")
     if Y.dtype.kind not in "biuf":
         raise ValueError(
-            f"Unknown label type: a 2-D Y must hold only 0 and 1, got {Y.dtype}; labels with names are given as lists"
+            f"Unknown label type: a 2-D Y must contain only 0 and 1, got {Y.dtype}; pass label names as lists"
         )
     if Y.shape[1] > _MAX_LABELS:
         raise ValueError(f"Y has {Y.shape[1]} columns; at most {_MAX_LABELS} labels are supported")
-    indicator = sparse.csr_array(Y, copy=True)
+    indicator = sparse.csr_array(check_csr("Y", Y) if sparse.issparse(Y) else Y, copy=True)
     indicator.sum_duplicates()
     bad = (indicator.data != 0) & (indicator.data != 1)
     if bad.any():
         first = int(np.argmax(bad))
         row = int(np.searchsorted(indicator.indptr, first, side="right")) - 1
         raise ValueError(
-            "Unknown label type: a 2-D Y must hold only 0 and 1, "
+            "Unknown label type: a 2-D Y must contain only 0 and 1, "
             f"got {indicator.data[first]} in row {row}, column {indicator.indices[first]}"
         )
     indicator = indicator.astype(np.float32)
@@ -129,13 +129,13 @@ def _read_classes(y: NDArray[Any]) -> tuple[Kind, Any]:
         raise ValueError(f"Input y contains {'NaN' if np.isnan(y[row]) else 'infinity'} in row {row}")
     if y.dtype.kind in "mMcVS":
         raise ValueError(f"Unknown label type: classes must be integers or strings, got {y.dtype}")
-    if y.dtype.kind == "f":  # for others it would only warn of many classes, which are what this library is for
+    if y.dtype.kind == "f":  # for other types it would only warn about many classes, the purpose of this library
         check_classification_targets(y)
     return "classes", (y, np.arange(len(y) + 1, dtype=np.int64))
 
 
 def _plain_array(rows: list[Any], original: Any) -> NDArray[Any]:
-    """Entries that are not collections, as an array of one plain type."""
+    """Convert entries that are not collections to an array of one plain type."""
     types = set(map(type, rows))
     if all(issubclass(t, str) for t in types) and rows:
         return (
@@ -146,7 +146,7 @@ def _plain_array(rows: list[Any], original: Any) -> NDArray[Any]:
     for row, value in enumerate(rows):
         if value is None or value != value or type(value).__name__ == "NAType":
             raise ValueError(
-                f"Input y contains {'None' if value is None else 'NaN'} in row {row}; drop rows without a class"
+                f"Input y contains {'None' if value is None else 'NaN'} in row {row}; remove rows without a class"
             )
     if any(issubclass(t, str) for t in types):
         odd = next(row for row, value in enumerate(rows) if isinstance(value, str) != isinstance(rows[0], str))
@@ -166,7 +166,7 @@ def _is_pandas(values: Any) -> bool:
 
 
 def _read_collections(rows: list[Any]) -> tuple[list[Any], NDArray[np.int64]]:
-    """All labels in one list, and where each row's labels begin."""
+    """Return all labels in one list, and the indptr of the rows."""
     for row_type in set(map(type, rows)):
         if not issubclass(row_type, _COLLECTIONS):
             row = next(row for row, labels in enumerate(rows) if type(labels) is row_type)
@@ -191,15 +191,14 @@ def _read_collections(rows: list[Any]) -> tuple[list[Any], NDArray[np.int64]]:
         if labels and (min(labels) < 0 or max(labels) > np.iinfo(np.int64).max):
             position = next(i for i, label in enumerate(labels) if not 0 <= label <= np.iinfo(np.int64).max)
             raise ValueError(
-                "integer labels must not be negative or above 2^63 - 1, "
-                f"got {labels[position]} in {_row(position, indptr)}"
+                f"integer labels must be between 0 and 2^63 - 1, got {labels[position]} in {_row(position, indptr)}"
             )
         return labels, indptr
     for position, label in enumerate(labels):
         if not isinstance(label, str | int | np.integer) or isinstance(label, bool):
             what = "NaN" if label != label else repr(label)
             raise ValueError(
-                f"Unknown label type: labels are strings or integers, got {what} in {_row(position, indptr)}"
+                f"Unknown label type: labels must be strings or integers, got {what} in {_row(position, indptr)}"
             )
     if any(issubclass(t, str) for t in types) and not all(issubclass(t, str) for t in types):
         position = next(i for i, label in enumerate(labels) if isinstance(label, str) != isinstance(labels[0], str))
@@ -224,7 +223,7 @@ def _sorted_set(row: int, labels: set[Any] | frozenset[Any]) -> list[Any]:
 
 def _refuse_row(row: int, labels: Any) -> NoReturn:
     if isinstance(labels, str):
-        hint = f"write [{labels!r}] where other rows are lists"
+        hint = f"write [{labels!r}] if other rows are lists"
     else:
         hint = "write [] for a row without labels"
     is_nan = isinstance(labels, float) and labels != labels

@@ -1,4 +1,4 @@
-"""Labels in, label columns out: what every model understands by Y."""
+"""Encode the labels of Y as columns, and decode columns as labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scipy import sparse
 from ramify.data.label_forms import Kind, indicator_of, read_indicator, read_labels
 from ramify.data.names import NameTable
 
-# What the labels of one row are, as a rule; what else they may be, `read_labels` knows.
+# Common types of the labels of one row; `read_labels` handles the others.
 _PLAIN_CLASSES = (str, int, float, np.integer, np.bool_)
 _PLAIN_LABELS = {str, int, np.int32, np.int64}
 _PLAIN_COLLECTIONS = {list, tuple, set, frozenset}
@@ -25,7 +25,7 @@ _PLAIN_COLLECTIONS = {list, tuple, set, frozenset}
 
 @dataclass(frozen=True)
 class EncodedLabels:
-    """Y as a sparse 0/1 array, with the names of its columns where they have any."""
+    """Y as a sparse 0/1 array, and the labels of its columns unless Y was a 0/1 array."""
 
     indicator: sparse.csr_array
     classes: NDArray[Any] | None
@@ -33,7 +33,7 @@ class EncodedLabels:
 
 
 def encode_labels(Y: Any) -> EncodedLabels:
-    """Read Y in any of its forms: 0/1 array, label collections, or one class a row.
+    """Encode Y: a 0/1 array, label collections, or one class per row.
 
     >>> encoded = encode_labels([["Übelkeit", "Bein, links"], [], ["Bein, links"]])
     >>> encoded.classes.tolist(), encoded.indicator.toarray().astype(int).tolist()
@@ -48,7 +48,7 @@ def encode_labels(Y: Any) -> EncodedLabels:
 
 
 def label_indicator(Y: Any) -> sparse.csr_array:
-    """Y as a sparse 0/1 array; a 1-D integer array means label columns, one a row.
+    """Return Y as a sparse 0/1 array; a 1-D integer array contains one label column per row.
 
     >>> label_indicator(np.array([2, 0])).toarray().astype(int).tolist()
     [[0, 0, 1], [1, 0, 0]]
@@ -57,7 +57,7 @@ def label_indicator(Y: Any) -> sparse.csr_array:
         Y = np.asarray(Y)
         if Y.ndim == 1 and Y.dtype.kind in "iu":
             if len(Y) and Y.min() < 0:
-                raise ValueError(f"label columns must not be negative, got {Y.min()} in row {int(np.argmin(Y))}")
+                raise ValueError(f"label columns must be at least 0, got {Y.min()} in row {int(np.argmin(Y))}")
             return _one_per_row(Y.astype(np.int64), int(Y.max()) + 1 if len(Y) else 0)
         if Y.ndim != 2:
             raise ValueError(f"Y must be a 2-D array of 0 and 1 or a 1-D array of label columns, got shape {Y.shape}")
@@ -65,7 +65,7 @@ def label_indicator(Y: Any) -> sparse.csr_array:
 
 
 class LabelEncoding:
-    """Which label stands in which column; grows as labels appear.
+    """The mapping between labels and columns; new labels get new columns.
 
     >>> encoding = LabelEncoding()
     >>> encoding.extend([["a"], ["b", "a"]]).shape, encoding.extend([["c"]]).shape
@@ -84,7 +84,7 @@ class LabelEncoding:
         self._index: dict[Any, int] | None = None
 
     def stored_classes(self) -> dict[str, Any]:
-        """The classes as a model file holds them: numbers as an array, strings as a table with their numpy type."""
+        """Return the classes for a model file: numbers as an array, strings as a NameTable with their numpy type."""
         if self.kind == "indicator":
             return {}
         if self._table is not None:
@@ -96,20 +96,23 @@ class LabelEncoding:
 
     @classmethod
     def from_stored(cls, kind: Kind, n_labels: int, classes: Any = None, dtype: str = "object") -> LabelEncoding:
-        """What `stored_classes` gave, with the kind and the number of labels; checked, as a file may hold anything."""
+        """Restore an encoding from `stored_classes`, its kind and its number of labels; rejects bad values."""
         encoding = cls()
-        if kind not in ("indicator", "collections", "classes") or type(n_labels) is not int or n_labels < 0:
-            raise ValueError(f"there are no {n_labels!r} labels of kind {kind!r}")
+        if kind not in ("indicator", "collections", "classes"):
+            raise ValueError(f"unknown kind of labels {kind!r}; expected indicator, collections or classes")
+        if type(n_labels) is not int or n_labels < 0:
+            raise ValueError(f"the number of labels must be an integer of at least 0, got {n_labels!r}")
         if kind != "indicator" and (classes is None or len(classes) != n_labels):
-            raise ValueError(f"{n_labels} labels do not have as many names")
+            n_names = "none" if classes is None else len(classes)
+            raise ValueError(f"expected {n_labels} label names, got {n_names}")
         encoding.kind, encoding.n_labels = kind, n_labels
         if isinstance(classes, NameTable):
             if dtype != "object" and not re.fullmatch(r"<U[0-9]{1,6}", dtype):
-                raise ValueError(f"{dtype!r} is not a type of strings")
+                raise ValueError(f"the type of label names must be a numpy string type or object, got {dtype!r}")
             encoding._table, encoding._dtype = classes, np.dtype(dtype)
         elif classes is not None:
             if not isinstance(classes, np.ndarray) or classes.ndim != 1:
-                raise ValueError("label names must be a flat array")
+                raise ValueError("label names must be a 1-D array")
             encoding._classes = classes
         return encoding
 
@@ -128,7 +131,7 @@ class LabelEncoding:
         return self._classes
 
     def names(self, columns: NDArray[np.integer] | Sequence[int]) -> list[Any]:
-        """The labels of these columns, as plain Python strings and numbers."""
+        """Return the labels of these columns as Python strings and numbers."""
         positions = columns.tolist() if isinstance(columns, np.ndarray) else [int(column) for column in columns]
         if self.kind == "indicator":
             return positions
@@ -140,14 +143,14 @@ class LabelEncoding:
         return self.classes[positions].tolist()  # type: ignore[no-any-return]
 
     def columns(self, labels: Iterable[Any]) -> NDArray[np.int32]:
-        """The columns of these labels; a label the model does not know is refused by name."""
+        """Return the columns of these labels; an unknown label raises a ValueError that names it."""
         if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
             raise ValueError(f"labels must be a list of labels, got {labels!r}; write [{labels!r}]")
         labels = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
         if self.kind == "indicator":
             for label in labels:
                 if not isinstance(label, int | np.integer) or not 0 <= label < self.n_labels:
-                    raise ValueError(f"label {label!r} is not a column of Y: columns are 0 to {self.n_labels - 1}")
+                    raise ValueError(f"label {label!r} is not a column of Y; columns are 0 to {self.n_labels - 1}")
             return np.asarray(labels, dtype=np.int32)
         index = self._name_index()
         for label in labels:
@@ -158,7 +161,7 @@ class LabelEncoding:
         return np.fromiter((index[label] for label in labels), dtype=np.int32, count=len(labels))
 
     def known_columns(self, y: Any) -> NDArray[np.int32] | None:
-        """The columns of one row's class or labels, in order; None if `extend` has to look at them first."""
+        """Return the sorted columns of one row's class or labels; None if `extend` must handle them."""
         if self.kind == "classes" and isinstance(y, _PLAIN_CLASSES):
             column = self._name_index().get(y)
             return None if column is None else np.array([column], dtype=np.int32)
@@ -170,7 +173,7 @@ class LabelEncoding:
         return None if None in columns else np.array(sorted(columns), dtype=np.int32)  # type: ignore[type-var]
 
     def extend(self, Y: Any) -> sparse.csr_array:
-        """Encode Y; labels not seen before get the next columns. A refused Y changes nothing."""
+        """Encode Y; new labels get the next columns. A rejected Y changes nothing."""
         kind, content = read_labels(Y, self.kind)
         if kind == "indicator":
             if content.shape[1] < self.n_labels:
@@ -190,7 +193,10 @@ class LabelEncoding:
                 np.fromiter(map(index.__getitem__, values), np.int32, len(values)), indptr, self.n_labels
             )
         if fresh and index and isinstance(fresh[0], str) != isinstance(next(iter(index)), str):
-            raise ValueError(f"Y has the label {fresh[0]!r}, but labels so far are like {next(iter(index))!r}")
+            raise ValueError(
+                f"Y mixes strings and integers: it has the label {fresh[0]!r}, but earlier labels are like "
+                f"{next(iter(index))!r}"
+            )
         names = [] if self.kind is None else self._name_list()
         index.update(zip(fresh, range(len(names), len(names) + len(fresh)), strict=True))
         names.extend(fresh)
@@ -199,9 +205,9 @@ class LabelEncoding:
         return indicator_of(np.fromiter(map(index.__getitem__, values), np.int32, len(values)), indptr, self.n_labels)
 
     def name_in_advance(self, Y: Any, classes: Any) -> None:
-        """Give these labels the first columns: classes sorted, as scikit-learn does, other labels in the order given.
+        """Assign the first columns to these labels: classes sorted as in scikit-learn, other labels as given.
 
-        A 0/1 array Y has its columns already.
+        Does nothing if Y is a 0/1 array, which has columns already.
         """
         kind, _ = read_labels(Y, None)
         if kind == "classes":
@@ -210,12 +216,12 @@ class LabelEncoding:
             self.extend([tuple(classes)])
 
     def widen(self, n_labels: int) -> None:
-        """At least so many columns of a 0/1 array."""
+        """Extend a 0/1 array to at least `n_labels` columns."""
         self.n_labels = max(self.n_labels, n_labels)
 
     @contextmanager
     def unchanged_on_failure(self) -> Iterator[None]:
-        """Labels that came up inside are forgotten if what is inside fails."""
+        """Remove the labels added inside the block if it raises."""
         before = dict(self.__dict__)
         try:
             yield
@@ -228,7 +234,7 @@ class LabelEncoding:
             raise
 
     def encode(self, Y: Any) -> tuple[sparse.csr_array, NDArray[np.bool_]]:
-        """Encode Y with the labels known; the second array marks rows that hold others too."""
+        """Encode Y with the known labels; the second array marks rows that also have unknown labels."""
         kind, content = read_labels(Y, self.kind)
         if kind == "indicator":
             beyond = content[:, self.n_labels :].sum(axis=1) > 0
@@ -276,7 +282,7 @@ def _nearest(label: Any, index: dict[Any, int]) -> str:
 
 
 def _as_array(names: list[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    # Strings stay objects: one long name would widen all rows of a fixed-width array.
+    # Keep strings as objects: in a fixed-width array one long name would widen all entries.
     if names and not isinstance(names[0], str):
         return np.asarray(names)
     array = np.empty(len(names), dtype=dtype)
@@ -291,7 +297,7 @@ def _one_per_row(codes: NDArray[np.integer], n_labels: int) -> sparse.csr_array:
 def _sorted_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.integer]]:
     if y.dtype.kind not in "OU":
         return np.unique(y, return_inverse=True)
-    # Sorting the distinct strings only is many times faster than sorting them all.
+    # Sorting only the distinct strings is many times faster than sorting all of them.
     values = y.tolist()
     names = sorted(dict.fromkeys(values))
     index = {name: column for column, name in enumerate(names)}

@@ -1,4 +1,4 @@
-"""One door for every data file: the format is found by name and content."""
+"""Load a data file of any supported format, detected from its name and content."""
 
 from __future__ import annotations
 
@@ -45,13 +45,14 @@ def load_data(
     n_labels: int | None = None,
     n_jobs: int | None = None,
 ) -> Dataset:
-    """Read a data file: XMC text, libsvm, JSONL, fastText's format or npz, gzip or not; name and content tell which.
+    """Read a data file: XMC text, libsvm, JSONL, fastText format or npz, plain or gzip.
 
-    `format` overrides what they say. Names are lists, or files with a name per line. Texts (JSONL, fastText) go
-    through `vectorizer`, which is fitted if it is not yet; by default `ramify.data.text.default_vectorizer()`. Their
-    labels become columns in order of first appearance, behind those of `label_names`. A test set is read as its
-    training set: `load_data("test.jsonl", vectorizer=train.vectorizer, label_names=train.label_names)`.
-    `zero_based`, `n_features` and `n_labels` are for libsvm.
+    The format is detected from the file's name and content unless you pass `format`. Names are lists, or files with one
+    name per line. Texts (JSONL, fastText) go through `vectorizer`, which is fitted if it is not fitted yet; the default
+    is `ramify.data.text.default_vectorizer()`. Their labels become columns in order of first appearance, after those of
+    `label_names`. Read a test set with the vectorizer and names of its training set:
+    `load_data("test.jsonl", vectorizer=train.vectorizer, label_names=train.label_names)`.
+    `zero_based`, `n_features` and `n_labels` apply to libsvm.
     """
     if format is None:
         format = find_format(path)
@@ -60,7 +61,7 @@ def load_data(
     labels, features = _names(label_names), _names(feature_names)
     if format in ("jsonl", "fasttext"):
         if features is not None:
-            raise ValueError("feature_names come from the vectorizer when the data are texts")
+            raise ValueError("feature_names must be None for texts: their features are named by the vectorizer")
         return _load_texts(path, format, labels, vectorizer)
     if format == "npz":
         data = load_npz(path)
@@ -78,9 +79,9 @@ def load_data(
 
 
 def find_format(path: PathLike) -> Format:
-    """The format of a file, by its name's ending before .gz, or else by how it begins."""
+    """Detect the format of a file from its suffix before .gz, or else from its first bytes."""
     name = Path(path).name.removesuffix(".gz")
-    start = read_start(path)  # also for a telling name: a missing file is reported here
+    start = read_start(path)  # even if the suffix decides: this reports a missing file
     known = BY_SUFFIX.get(Path(name).suffix.lower())
     if known is not None:
         return known
@@ -93,18 +94,18 @@ def find_format(path: PathLike) -> Format:
 
 
 def format_of_text(start: bytes) -> Literal["xmc", "libsvm", "jsonl"]:
-    """The format of text that begins like this."""
+    """Detect the format of text from its first bytes."""
     start = start.removeprefix(b"\xef\xbb\xbf")
     if start.lstrip().startswith(b"{"):
         return "jsonl"
     first_line = start.split(b"\n", 1)[0]
     if not _HEADER.fullmatch(first_line) and _FEATURE.search(first_line):
         return "libsvm"
-    return "xmc"  # whose errors about the header say what to do if it is something else
+    return "xmc"  # if it is something else, the errors about the header say what to do
 
 
 def indicator_of(labels: Iterable[Iterable[str]], label_names: Sequence[str] = ()) -> tuple[csr_array, list[str]]:
-    """Label collections as 0/1 matrix, and its columns' names: `label_names`, then others as they appear.
+    """Return label collections as a 0/1 array, and its column names: `label_names`, then others as they appear.
 
     >>> Y, names = indicator_of([["b"], ["a", "b"]])
     >>> names, Y.toarray().tolist()
@@ -112,7 +113,7 @@ def indicator_of(labels: Iterable[Iterable[str]], label_names: Sequence[str] = (
     """
     columns: dict[str, int] = {name: column for column, name in enumerate(label_names)}
     if len(columns) != len(label_names):
-        raise ValueError("label_names holds a name twice")
+        raise ValueError("label_names contains a name twice")
     indices: list[int] = []
     indptr = [0]
     for row in labels:
@@ -124,7 +125,7 @@ def indicator_of(labels: Iterable[Iterable[str]], label_names: Sequence[str] = (
 
 
 def _load_texts(path: PathLike, format: Format, label_names: list[str] | None, vectorizer: Any) -> Dataset:
-    # Only here: scikit-learn's text module takes a while to import, and numeric files do not need it.
+    # Imported here: scikit-learn's text module is slow to import, and numeric files do not need it.
     from ramify.data.text import default_vectorizer, fit_vectorize, is_fitted, vectorize
 
     texts, labels = load_jsonl(path) if format == "jsonl" else load_fasttext(path)
@@ -149,6 +150,4 @@ def _names(names: PathLike | Sequence[str] | None) -> list[str] | None:
 
 def _check_count(names: list[str] | None, size: int, what: str, path: PathLike) -> None:
     if names is not None and len(names) != size:
-        raise DataError(
-            f"the data have {size} {what}s, but there are {len(names)} names", path, hint=f"name each {what}"
-        )
+        raise DataError(f"expected {size} {what} names, got {len(names)}", path, hint=f"give one name per {what}")

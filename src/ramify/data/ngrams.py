@@ -1,4 +1,4 @@
-"""Texts as counts of words and of hashed n-grams, the way fastText reads them."""
+"""Vectorize texts as counts of words and hashed n-grams, as fastText does."""
 
 from __future__ import annotations
 
@@ -16,31 +16,33 @@ from ramify.common.validation import check_choice, check_flag, check_integer, nu
 from ramify.data.csr import csr_rows
 from ramify.data.names import NameTable
 
-# Lone surrogates must not break a text; they count as letters like everything beyond ASCII.
+# Accept lone surrogates: they count as letters, like every character outside ASCII.
 _ERRORS = "surrogatepass"
 
 
 class WordNgramVectorizer(BaseEstimator):  # type: ignore[misc]
-    """Words by a vocabulary, n-grams of words and of characters hashed into buckets behind it.
+    """Count words of a vocabulary, and n-grams of words and characters hashed into buckets.
 
-    Columns: the words, frequent ones first, then the buckets, with fastText's own hashes. Words never seen in `fit`
-    are left out, their n-grams are not. Paper: Joulin et al. 2016, "Bag of tricks for efficient text classification".
+    Columns: the words by decreasing frequency, then the buckets, with the hashes of fastText. Words not seen in `fit`
+    are ignored, but their n-grams are not.
+    Paper: Joulin et al. 2016, "Bag of tricks for efficient text classification".
 
     Parameters
     ----------
     word_ngrams : int
-        Longest n-gram of words; 1 hashes none.
+        Longest n-gram of words; 1 means no n-grams.
     char_ngrams : None or (int, int)
         Shortest and longest n-gram of the characters of `<word>`.
     n_buckets : int
-        Columns that all n-grams share.
+        Number of columns shared by all n-grams.
     min_count : int
-        Words that are rarer are left out of the vocabulary.
+        Words that occur less often are not in the vocabulary.
     tokens : "words" or "whitespace"
-        "words" drops ASCII punctuation; "whitespace" parts texts at white space only, as fastText does.
+        "words" drops ASCII punctuation; "whitespace" splits only at white space, as fastText does.
     lowercase : bool
+        Convert texts to lower case first.
     n_jobs : int or None
-        Threads; the result does not depend on it.
+        Number of threads; the result does not depend on it.
 
     >>> vectorizer = WordNgramVectorizer(word_ngrams=2, n_buckets=100).fit(["Red apple, green pear", "red cherry"])
     >>> sorted(vectorizer.vocabulary_, key=vectorizer.vocabulary_.get)
@@ -72,54 +74,54 @@ class WordNgramVectorizer(BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
 
     def check_parameters(self) -> None:
-        """Refuse bad parameters; each message says which and what is allowed."""
+        """Raise ValueError for a bad parameter."""
         check_integer("word_ngrams", self.word_ngrams, at_least=1, at_most=20)
         if self.char_ngrams is not None:
             if not isinstance(self.char_ngrams, tuple | list) or len(self.char_ngrams) != 2:
-                raise ValueError(f"char_ngrams must be None or two lengths, such as (3, 6), got {self.char_ngrams!r}")
-            shortest = check_integer("char_ngrams' first", self.char_ngrams[0], at_least=1)
-            check_integer("char_ngrams' second", self.char_ngrams[1], at_least=shortest, at_most=1000)
+                raise ValueError(f"char_ngrams must be None or two lengths like (3, 6), got {self.char_ngrams!r}")
+            shortest = check_integer("char_ngrams[0]", self.char_ngrams[0], at_least=1)
+            check_integer("char_ngrams[1]", self.char_ngrams[1], at_least=shortest, at_most=1000)
         check_integer("n_buckets", self.n_buckets, at_least=1, at_most=2**30)
         check_integer("min_count", self.min_count, at_least=1)
         check_choice("tokens", self.tokens, ["words", "whitespace"])
         check_flag("lowercase", self.lowercase)
 
     def fit(self, texts: Iterable[str], y: Any = None) -> WordNgramVectorizer:
-        """Learn the vocabulary; y is not used."""
+        """Learn the vocabulary; y is ignored."""
         self.check_parameters()
         self._learn(*self._packed(texts))
         return self
 
     def fit_transform(self, texts: Iterable[str], y: Any = None) -> sparse.csr_array:
-        """Learn the vocabulary, and the counts of the same texts."""
+        """Learn the vocabulary and return the counts of the texts."""
         self.check_parameters()
         packed = self._packed(texts)
         self._learn(*packed)
         return self._counts(*packed)
 
     def transform(self, texts: Iterable[str]) -> sparse.csr_array:
-        """The counts of each text: float32, sorted indices."""
+        """Return the counts of each text as a float32 csr_array with sorted indices."""
         self._check_fitted()
         return self._counts(*self._packed(texts))
 
     def terms_of(self, text: str) -> dict[int, str]:
-        """What each column that a text touches stands for in it; of several n-grams in a bucket all are named."""
+        """Return the term of each column that is not zero for this text; n-grams in one bucket are joined by `|`."""
         self._check_fitted()
         terms: dict[int, list[str]] = {}
         for column, term in self._reader.terms(self._encoded(text)):
-            said = terms.setdefault(column, [])
-            if (decoded := term.decode("utf-8", "replace")) not in said:
-                said.append(decoded)
-        return {column: " | ".join(said) for column, said in terms.items()}
+            found = terms.setdefault(column, [])
+            if (decoded := term.decode("utf-8", "replace")) not in found:
+                found.append(decoded)
+        return {column: " | ".join(found) for column, found in terms.items()}
 
     @property
     def n_columns(self) -> int:
-        """Words and buckets."""
+        """The number of columns: words and buckets."""
         self._check_fitted()
         return self._reader.n_columns
 
     def tfidf(self, counts: sparse.csr_array) -> sparse.csr_array:
-        """The words among the counts, weighted by how telling they are: what trees are built from.
+        """Return the TF-IDF of the words among the counts, from which trees are built.
 
         >>> vectorizer = WordNgramVectorizer()
         >>> vectorizer.tfidf(vectorizer.fit_transform(["a a b", "a c"])).toarray().astype(float).round(2).tolist()
@@ -134,7 +136,7 @@ class WordNgramVectorizer(BaseEstimator):  # type: ignore[misc]
     # --- model files ----------------------------------------------------------------------------------------------
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """The fitted vectorizer as values for JSON and plain arrays."""
+        """Return the fitted vectorizer as a dict for JSON and plain arrays."""
         self._check_fitted()
         params = self.get_params(deep=False)
         params["char_ngrams"] = None if self.char_ngrams is None else list(self.char_ngrams)
@@ -143,17 +145,17 @@ class WordNgramVectorizer(BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def from_state(cls, params: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> WordNgramVectorizer:
-        """What `state` gave; a damaged state is refused with a ValueError."""
+        """Restore a vectorizer from `state`; a damaged state raises ValueError."""
         params = dict(params)
         if unknown := set(params) - set(cls._get_param_names()):
-            raise ValueError(f"this {cls.__name__} does not know the parameters {', '.join(sorted(unknown))}")
+            raise ValueError(f"the saved {cls.__name__} has unknown parameters: {', '.join(sorted(unknown))}")
         if isinstance(params.get("char_ngrams"), list):
             params["char_ngrams"] = tuple(params["char_ngrams"])
         vectorizer = cls(**params)
         vectorizer.check_parameters()
         for name in ("term_bytes", "term_offsets"):
             if name not in arrays:
-                raise ValueError(f"the saved {cls.__name__} lacks the array {name}")
+                raise ValueError(f"the saved {cls.__name__} has no array {name}")
         vectorizer._adopt(NameTable(arrays["term_bytes"], arrays["term_offsets"]))
         return vectorizer
 
@@ -165,7 +167,7 @@ class WordNgramVectorizer(BaseEstimator):  # type: ignore[misc]
         if "_table" in self.__dict__:
             self._adopt(self._table)
 
-    # --- inside ---------------------------------------------------------------------------------------------------
+    # --- internals ------------------------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_reader" in self.__dict__
@@ -183,7 +185,7 @@ class WordNgramVectorizer(BaseEstimator):  # type: ignore[misc]
         encoded = []
         for row, text in enumerate(texts):
             if not isinstance(text, str):
-                raise ValueError(f"text {row} is {text!r:.60}, not a string; write '' for an empty text")
+                raise ValueError(f"text {row} must be a string, got {text!r:.60}; write '' for an empty text")
             encoded.append(self._encoded(text))
         offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
         np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)), out=offsets[1:])
@@ -207,7 +209,7 @@ class WordNgramVectorizer(BaseEstimator):  # type: ignore[misc]
             n_buckets=self.n_buckets,
         )
         if self._reader.n_columns == 0:
-            raise ValueError("the texts have no words: they are empty, or hold nothing but punctuation and rare words")
+            raise ValueError("the texts have no words: they are empty, or contain only punctuation and rare words")
         self._table = words
         self.vocabulary_ = {word: column for column, word in enumerate(words.tolist())}
 
@@ -217,7 +219,7 @@ class WordNgramVectorizer(BaseEstimator):  # type: ignore[misc]
 
 
 def _taken(table: NameTable, positions: NDArray[np.integer]) -> NameTable:
-    """These names of a table, as a table."""
+    """Return a table of the names at these positions."""
     lengths = np.diff(table.offsets)[positions]
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     source = np.repeat(table.offsets[:-1][positions] - offsets[:-1], lengths) + np.arange(offsets[-1])

@@ -1,4 +1,4 @@
-"""A data set as one npz file: plain numpy arrays, no pickle, everything checked on the way back."""
+"""A data set as one npz file: plain numpy arrays, no pickle, everything checked when read."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from ramify.data.dataset import Dataset, as_features, as_indicator, csr_of
+from ramify.data.csr import csr_rows
+from ramify.data.dataset import Dataset, as_features, as_indicator
 from ramify.data.errors import DataError
-from ramify.data.files import ZIP_MAGIC, PathLike, read_start, replaced_when_complete, told_as_data_error
+from ramify.data.files import ZIP_MAGIC, PathLike, data_errors, read_start, replaced_when_complete
 from ramify.data.names import NameTable
 
 _VERSION = 1
@@ -38,7 +39,7 @@ def save_npz(
     feature_names: Sequence[str] | None = None,
     texts: Sequence[str] | None = None,
 ) -> None:
-    """Write features, 0/1 labels and, if given, names and texts; `load_npz` gives back the same bits.
+    """Write features, 0/1 labels and optional names and texts; `load_npz` returns the same bits.
 
     >>> import tempfile, os
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -50,7 +51,7 @@ def save_npz(
     X, Y = as_features(X), as_indicator(Y)
     strings = {"label_names": label_names, "feature_names": feature_names, "texts": texts}
     given = {name: list(entries) for name, entries in strings.items() if entries is not None}
-    Dataset(X, Y, **given)  # refuses lengths that do not fit
+    Dataset(X, Y, **given)  # checks the lengths
     arrays: dict[str, NDArray[Any]] = {
         "ramify_dataset": np.array([_VERSION], dtype=np.int64),
         "shape": np.array([*X.shape, Y.shape[1]], dtype=np.int64),
@@ -68,23 +69,21 @@ def save_npz(
 
 
 def load_npz(path: PathLike) -> Dataset:
-    """Read what `save_npz` wrote; a truncated, foreign or inconsistent file is refused with a DataError."""
+    """Read a file of `save_npz`; a truncated, foreign or inconsistent file raises DataError."""
     if not read_start(path, 4).startswith(ZIP_MAGIC):
-        raise DataError(
-            "this is not an npz file", path, hint="check the path; npz files are made by ramify.data.save_npz"
-        )
+        raise DataError("this is not an npz file", path, hint="check the path; ramify.data.save_npz writes npz files")
     try:
-        with told_as_data_error(path), zipfile.ZipFile(path) as archive:
+        with data_errors(path), zipfile.ZipFile(path) as archive:
             members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
             if "ramify_dataset" not in members:
                 found = ", ".join(sorted(members)[:6]) or "nothing"
-                raise DataError(f"this npz file is not a ramify data set (it holds {found})", path, hint=_WRITE_AGAIN)
+                raise DataError(f"this npz file is not a ramify data set (it has {found})", path, hint=_WRITE_AGAIN)
             arrays = {name: _read_array(archive, info) for name, info in members.items() if _is_known(name)}
         return _checked_dataset(arrays)
     except DataError:
         raise
     except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError) as error:
-        raise DataError(f"the npz file is damaged ({error})", path, hint="fetch or write it again") from error
+        raise DataError(f"the npz file is damaged ({error})", path, hint="download or write it again") from error
     except (KeyError, ValueError, MemoryError) as error:
         raise DataError(f"the npz file is inconsistent: {error}", path, hint=_WRITE_AGAIN) from error
 
@@ -96,35 +95,35 @@ def _is_known(name: str) -> bool:
 
 
 def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
-    """One array, after its header has been checked against the size of the member: no header makes us allocate more."""
+    """Read one array after checking its header against the member's size, so a bad header cannot fill the memory."""
     with archive.open(info) as stream:
         version = npy.read_magic(stream)
         if version != (1, 0):
-            raise ValueError(f"array {info.filename} has format {version}")
+            raise ValueError(f"array {info.filename} has the unknown npy version {version}")
         shape, _, dtype = npy.read_array_header_1_0(stream)
         if dtype.hasobject or len(shape) != 1:
-            raise ValueError(f"array {info.filename} must be a plain array of one dimension")
+            raise ValueError(f"array {info.filename} must be a plain array with one dimension")
         n_bytes = shape[0] * dtype.itemsize
         if n_bytes > info.file_size:
-            raise ValueError(f"array {info.filename} announces {n_bytes} bytes and has {info.file_size}")
+            raise ValueError(f"array {info.filename} declares {n_bytes} bytes, but has {info.file_size}")
         content = stream.read(n_bytes)
         if len(content) != n_bytes or stream.read(1):  # reading to the end also verifies the checksum
-            raise ValueError(f"array {info.filename} does not have the length that it announces")
+            raise ValueError(f"array {info.filename} does not have its declared length")
     return np.frombuffer(content, dtype=dtype)
 
 
 def _checked_dataset(arrays: dict[str, NDArray[Any]]) -> Dataset:
     version = arrays["ramify_dataset"]
     if version.tolist() != [_VERSION]:
-        raise ValueError(f"format version {version.tolist()} is not known, only {_VERSION}")
+        raise ValueError(f"unknown format version {version.tolist()}; this program reads version {_VERSION}")
     for name, dtype in _ARRAYS.items():
         if name not in arrays:
             raise ValueError(f"array {name} is missing")
         if arrays[name].dtype != dtype:
-            raise ValueError(f"array {name} is {arrays[name].dtype} instead of {np.dtype(dtype)}")
+            raise ValueError(f"array {name} must be {np.dtype(dtype)}, got {arrays[name].dtype}")
     shape = arrays["shape"].tolist()
     if len(shape) != 3 or not all(0 <= size <= np.iinfo(np.int32).max for size in shape):
-        raise ValueError(f"the shape {shape} is not three sizes")
+        raise ValueError(f"the shape must be three sizes (rows, features, labels), got {shape}")
     n_rows, n_features, n_labels = shape
     ones = np.ones(arrays["y_indices"].size, dtype=np.float32)
     X = _checked_csr(arrays["x_values"], arrays["x_indices"], arrays["x_indptr"], (n_rows, n_features), "x")
@@ -141,13 +140,13 @@ def _checked_csr(
     values: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int], name: str
 ) -> csr_array:
     if indptr.size != shape[0] + 1 or indptr[0] != 0 or indptr[-1] != indices.size or np.any(np.diff(indptr) < 0):
-        raise ValueError(f"{name}_indptr does not rise from 0 to the number of entries in {shape[0]} rows")
+        raise ValueError(f"{name}_indptr must have {shape[0] + 1} entries that increase from 0 to {indices.size}")
     if values.size != indices.size:
         raise ValueError(f"{name} has {values.size} values for {indices.size} indices")
     if indices.size and (indices.min() < 0 or indices.max() >= shape[1]):
-        raise ValueError(f"{name}_indices leave the {shape[1]} columns")
-    # frombuffer gives arrays that cannot be written; users may want to scale theirs in place.
-    result = csr_of(values.copy(), indices.copy(), indptr.copy(), shape)
+        raise ValueError(f"{name}_indices must be between 0 and {shape[1] - 1}")
+    # Copy, because frombuffer returns read-only arrays and users may want to scale theirs in place.
+    result = csr_rows(values.copy(), indices.copy(), indptr.copy(), shape)
     if not result.has_canonical_format:
-        raise ValueError(f"{name}_indices are not sorted, or repeated")
+        raise ValueError(f"{name}_indices must be sorted and unique within each row")
     return result

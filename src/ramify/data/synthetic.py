@@ -1,9 +1,8 @@
-"""Made-up data with the traits of real extreme classification, of any size, the same for the same `random_state`.
+"""Synthetic data of any size with the properties of real extreme classification, determined by `random_state`.
 
 Labels are the leaves of a hierarchy of topics (label, group of 16, field of 256); every node has its own words. A row's
-labels come from a power law and from the first label's group; its words from the lists of its labels, their groups
-and fields, and from a background that follows Zipf's law. Columns are numbered at random, so a number tells nothing
-about topic or frequency.
+labels come from a power law and from the group of the first label. Its words come from its labels, their groups and
+fields, and a background that follows Zipf's law. Columns are in random order, so they do not reveal topic or frequency.
 """
 
 from __future__ import annotations
@@ -14,16 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from ramify.data.dataset import Dataset, csr_of
+from ramify.data.csr import csr_rows
+from ramify.data.dataset import Dataset
 
 Split: TypeAlias = Literal["train", "validation", "test"]
 
 _SPLITS = ("train", "validation", "test")
 _GROUP = 16
-_WORDS = (16, 32, 48)  # of a label, a group, a field
-_SHARES = (0.25, 0.12, 0.08)  # of a row's words that come from them; the rest is background
-_NEAR_SHARE = 0.7  # of a row's further labels that come from the first one's group
-_SHARED_SHARE = 0.3  # of the topics' words that are background words too, hence ambiguous
+_WORDS = (16, 32, 48)  # words of a label, a group, a field
+_SHARES = (0.25, 0.12, 0.08)  # fractions of a row's words from its labels, groups, fields; the rest is background
+_NEAR_SHARE = 0.7  # fraction of a row's other labels from the group of the first
+_SHARED_SHARE = 0.3  # fraction of the topic words that are also background words, so ambiguous
 _CALIBRATION_ROWS = 2048
 _ROWS_AT_ONCE = 16384
 
@@ -41,14 +41,14 @@ def make_multilabel(
     split: Split = "train",
     random_state: int = 0,
 ) -> Dataset:
-    """Multi-label data whose label frequencies follow a power law with the given exponent.
+    """Return multi-label data whose label frequencies follow a power law with the given exponent.
 
-    `labels_per_row` and `features_per_row` are means, at most a third of all there are. `label_noise` is the share of
-    labels that have nothing to do with the row's words, `empty_share` the share of rows without labels. Another `split`
-    gives other rows of the same distribution.
+    `labels_per_row` and `features_per_row` are means, capped at a third of all labels and features. `label_noise` is
+    the fraction of labels unrelated to the row's words, `empty_share` the fraction of rows without labels. Another
+    `split` has other rows of the same distribution.
 
     >>> make_multilabel(1000, 50, 400, random_state=1)
-    Dataset(1,000 rows, 400 features, 50 labels, 4.9 labels a row)
+    Dataset(1,000 rows, 400 features, 50 labels, 4.9 labels per row)
     """
     _check_sizes(n_rows=n_rows, n_labels=n_labels, n_features=n_features)
     _check_shares(label_noise=label_noise, empty_share=empty_share)
@@ -75,9 +75,9 @@ def make_multiclass(
     split: Split = "train",
     random_state: int = 0,
 ) -> Dataset:
-    """Multi-class, text-like data with equally frequent classes; few-shot if `n_rows` is a few times `n_classes`.
+    """Return multi-class, text-like data with equally frequent classes; few-shot if `n_rows` is near `n_classes`.
 
-    The classes are in `Dataset.y`. Another `split` gives other rows of the same distribution.
+    The classes are in `Dataset.y`. Another `split` has other rows of the same distribution.
 
     >>> np.bincount(make_multiclass(30, 10, 100).y).tolist()
     [3, 3, 3, 3, 3, 3, 3, 3, 3, 3]
@@ -105,10 +105,10 @@ def make_dense(
     split: Split = "train",
     random_state: int = 0,
 ) -> Dataset:
-    """Multi-class data with dense, non-negative, unit rows, in the manner of ALOI's pictures of objects.
+    """Return multi-class data with dense, non-negative, unit rows, similar to the ALOI images of objects.
 
-    Class means lie in a low-dimensional space, near others of their family; each class has two modes, so that no
-    linear function of the features tells it apart exactly.
+    Class means are in a low-dimensional space, near others of their family. Each class has two modes, so no linear
+    function of the features separates it exactly.
 
     >>> make_dense(500, 20, 32).X.nnz
     16000
@@ -132,7 +132,7 @@ def make_dense(
 
 
 class _Topics:
-    """What all splits share: the words of the topics, how frequent labels are, and the weights of words."""
+    """The state shared by all splits: the words of the topics, the label frequencies and the word weights."""
 
     def __init__(self, n_labels: int, n_features: int, features_per_row: float, exponent: float, seed: int) -> None:
         if not features_per_row >= 1:
@@ -144,9 +144,7 @@ class _Topics:
         self._features_per_row = max(1.0, min(features_per_row, n_features / 3))
         self._exponent = exponent
         rng = self.fixed_rng(0)
-        self._column = rng.permutation(n_labels).astype(
-            np.int32
-        )  # by leaf: neighbours in the hierarchy get far columns
+        self._column = rng.permutation(n_labels).astype(np.int32)  # of each leaf: separates neighbours in the hierarchy
         self._leaf_by_rank = rng.permutation(n_labels).astype(np.int32)
         self._word_by_rank = rng.permutation(n_features).astype(np.int32)
         self._words = []
@@ -164,7 +162,7 @@ class _Topics:
         return _fixed_rng(self._seed, stream)
 
     def calibrate_labels(self, labels_per_row: float) -> None:
-        """Some draws coincide, so more must be drawn than are wanted."""
+        """Set the number of draws so that rows have `labels_per_row` distinct labels on average."""
         self._extra_labels = labels_per_row - 1
         for _ in range(3):
             found = self.draw_labels(self.fixed_rng(2), _CALIBRATION_ROWS).nnz / _CALIBRATION_ROWS
@@ -172,7 +170,7 @@ class _Topics:
                 self._extra_labels *= (labels_per_row - 1) / (found - 1)
 
     def calibrate_words(self, labels: csr_array) -> None:
-        """The same for words; and their idf, from a sample of its own so that it is the same for all splits."""
+        """Set the number of draws for words, and their idf, from a separate sample so that all splits share it."""
         rng = self.fixed_rng(3)
         counts = self._draw_counts(rng, labels)
         self._words_per_row *= self._features_per_row * labels.shape[0] / max(counts.nnz, 1)
@@ -180,12 +178,12 @@ class _Topics:
         self._idf = (np.log((1 + labels.shape[0]) / (1 + frequency)) + 1).astype(np.float32)
 
     def draw_labels(self, rng: np.random.Generator, n_rows: int) -> csr_array:
-        """The leaves that each row is about."""
+        """Return the true leaves of each row."""
         n_drawn = 1 + rng.poisson(self._extra_labels, n_rows)
         row = np.repeat(np.arange(n_rows), n_drawn)
         leaf = self._popular_leaves(rng, len(row))
         first = leaf[np.cumsum(n_drawn) - n_drawn]
-        # Inside a group the first leaves are preferred, so that some pairs of labels often go together.
+        # Prefer the first leaves of a group, so that some pairs of labels often occur together.
         near = first[row] // _GROUP * _GROUP + (_GROUP * rng.random(len(row)) ** 2).astype(np.int64)
         is_near = rng.random(len(row)) < _NEAR_SHARE
         is_near[np.cumsum(n_drawn) - n_drawn] = False
@@ -193,10 +191,10 @@ class _Topics:
         return _counted(row, leaf, (n_rows, self._n_labels))
 
     def draw_words(self, rng: np.random.Generator, labels: csr_array) -> csr_array:
-        """The rows' tf-idf: logarithmic counts, unit length."""
+        """Return the TF-IDF of the rows: logarithmic counts, unit length."""
         X = self._draw_counts(rng, labels)
         X.data = (1 + np.log(X.data)) * self._idf[X.indices]
-        # Every row has at least one word, so no sum is over nothing.
+        # reduceat needs at least one entry per row, and every row has at least one word.
         norms = np.sqrt(np.add.reduceat(X.data.astype(np.float64) ** 2, X.indptr[:-1]))
         X.data = (X.data / np.repeat(norms, np.diff(X.indptr))).astype(np.float32)
         return X
@@ -204,7 +202,7 @@ class _Topics:
     def observed(
         self, rng: np.random.Generator, labels: csr_array, label_noise: float, empty_share: float
     ) -> csr_array:
-        """The labels as they are seen: columns for leaves, some of them wrong, some rows without any."""
+        """Return the observed labels: columns instead of leaves, some of them wrong, some rows empty."""
         row = np.repeat(np.arange(labels.shape[0]), np.diff(labels.indptr))
         is_wrong = rng.random(len(row)) < label_noise
         leaf = np.where(is_wrong, self._popular_leaves(rng, len(row)), labels.indices)
@@ -217,7 +215,7 @@ class _Topics:
         n_rows = labels.shape[0]
         n_drawn = 1 + rng.poisson(max(self._words_per_row - 1, 0), n_rows)
         row = np.repeat(np.arange(n_rows), n_drawn)
-        # The square prefers a row's first labels, so that some are hardly expressed, as in real texts.
+        # The square prefers a row's first labels, so some labels have few words, as in real texts.
         n_labels = np.diff(labels.indptr)[row]
         leaf = labels.indices[labels.indptr[row] + (n_labels * rng.random(len(row)) ** 2).astype(np.int64)]
         word = self._background(rng, len(row))
@@ -236,7 +234,7 @@ class _Topics:
 
 
 def _power_law_ranks(rng: np.random.Generator, size: int, n: int, exponent: float, offset: float) -> NDArray[np.int64]:
-    """Ranks r below n with density (r + offset)^-exponent, by inverting the distribution: no table, whatever n."""
+    """Draw ranks r below n with density (r + offset)^-exponent by inverting the distribution, without a table."""
     u = rng.random(size)
     if exponent == 1.0:
         x = offset * np.exp(u * np.log1p(n / offset))
@@ -248,7 +246,7 @@ def _power_law_ranks(rng: np.random.Generator, size: int, n: int, exponent: floa
 
 
 def _counted(row: NDArray[np.integer], column: NDArray[np.integer], shape: tuple[int, int]) -> csr_array:
-    """How often each pair of row and column occurs, as csr_array with sorted indices."""
+    """Count each pair of row and column, as csr_array with sorted indices."""
     keys = row.astype(np.int64) * shape[1] + column
     keys.sort()
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
@@ -256,7 +254,7 @@ def _counted(row: NDArray[np.integer], column: NDArray[np.integer], shape: tuple
     rows, columns = np.divmod(keys[starts], shape[1])
     indptr = np.zeros(shape[0] + 1, dtype=np.int64)
     np.cumsum(np.bincount(rows, minlength=shape[0]), out=indptr[1:])
-    return csr_of(counts, columns.astype(np.int32), indptr, shape)
+    return csr_rows(counts, columns.astype(np.int32), indptr, shape)
 
 
 def _one_label_each(labels: NDArray[np.integer], n_labels: int) -> csr_array:
@@ -273,13 +271,13 @@ def _dataset(parts: list[tuple[csr_array, csr_array]], n_features: int, n_labels
 def _stacked(parts: list[csr_array], width: int) -> csr_array:
     indptr = np.concatenate([[0], *(np.diff(part.indptr) for part in parts)]).cumsum(dtype=np.int64)
     indices = np.concatenate([part.indices for part in parts]).astype(np.int32, copy=False)
-    result = csr_of(np.concatenate([part.data for part in parts]), indices, indptr, (len(indptr) - 1, width))
-    result.has_canonical_format = True  # each part is; this spares the check
+    result = csr_rows(np.concatenate([part.data for part in parts]), indices, indptr, (len(indptr) - 1, width))
+    result.has_canonical_format = True  # each part is canonical, so skip the check
     return result
 
 
 def _parts(n_rows: int) -> list[int]:
-    """Numbers of rows to make at once: what is in the making stays small, whatever n_rows."""
+    """Split n_rows into batches, which bounds the memory needed."""
     return [min(_ROWS_AT_ONCE, n_rows - start) for start in range(0, n_rows, _ROWS_AT_ONCE)]
 
 

@@ -1,4 +1,4 @@
-"""Texts to features, and a fitted vectorizer as JSON and plain arrays, so that loading one runs no code."""
+"""Turn texts into features, and save vectorizers as JSON and plain arrays, so that loading runs no code."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ _DTYPES = ("float32", "float64")
 
 
 def default_vectorizer() -> Vectorizer:
-    """TF-IDF of words, as extreme classification likes it: logarithmic counts, unit rows, float32.
+    """Return a TF-IDF vectorizer for extreme classification: logarithmic counts, unit rows, float32.
 
-    One-letter words are kept ("vitamin C", "type 1"), unlike in scikit-learn's default. Single words only: pairs of
+    It keeps one-letter words ("vitamin C", "type 1"), unlike scikit-learn's default. It uses single words: pairs of
     words gain a point of P@1 on ICD-10-CM terms, lose one on short forum questions, and need five times the features.
     """
     return TfidfVectorizer(sublinear_tf=True, dtype=np.float32, token_pattern=r"(?u)\b\w+\b")
 
 
 def default_stream_vectorizer() -> Vectorizer:
-    """Hashed words, for texts that keep coming: no vocabulary, so that a word is never too new."""
+    """Return a vectorizer of hashed words for streams: without a vocabulary, new words need no refit."""
     return HashingVectorizer(n_features=2**22, alternate_sign=False, dtype=np.float32, token_pattern=r"(?u)\b\w+\b")
 
 
 def fit_vectorize(vectorizer: Vectorizer, texts: Iterable[str]) -> csr_array:
-    """Fit the vectorizer, and the texts' features: float32 csr_array with sorted indices."""
+    """Fit the vectorizer and return the features of the texts as a float32 csr_array with sorted indices."""
     return as_features(vectorizer.fit_transform(texts))
 
 
 def vectorize(vectorizer: Vectorizer, texts: Iterable[str]) -> csr_array:
-    """The texts' features from a fitted vectorizer: float32 csr_array with sorted indices."""
+    """Return the features of the texts as a float32 csr_array with sorted indices."""
     return as_features(vectorizer.transform(texts))
 
 
 def is_fitted(vectorizer: Vectorizer) -> bool:
-    """Whether the vectorizer can transform texts already; a HashingVectorizer always can."""
+    """Return whether the vectorizer is fitted; a HashingVectorizer always is."""
     if isinstance(vectorizer, HashingVectorizer):
         return True
     try:
@@ -62,7 +62,7 @@ def is_fitted(vectorizer: Vectorizer) -> bool:
 
 
 def vectorizer_state(vectorizer: Vectorizer) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """A fitted TfidfVectorizer, HashingVectorizer or WordNgramVectorizer: a dict for JSON and a dict of plain arrays.
+    """Return the state of a TfidfVectorizer, HashingVectorizer or WordNgramVectorizer: a dict for JSON, and arrays.
 
     >>> vectorizer = default_vectorizer().fit(["acute chest pain", "chest wall"])
     >>> meta, arrays = vectorizer_state(vectorizer)
@@ -76,7 +76,7 @@ def vectorizer_state(vectorizer: Vectorizer) -> tuple[dict[str, Any], dict[str, 
         return vectorizer.state()
     if type(vectorizer) not in _CLASSES.values():
         raise ValueError(
-            f"a {type(vectorizer).__name__} cannot be saved without running its code when it is loaded; "
+            f"a {type(vectorizer).__name__} cannot be saved, because loading it would run its code; "
             f"use scikit-learn's {' or '.join(_CLASSES)}"
         )
     if not is_fitted(vectorizer):
@@ -98,9 +98,9 @@ def vectorizer_state(vectorizer: Vectorizer) -> tuple[dict[str, Any], dict[str, 
 
 
 def vectorizer_from_state(meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Vectorizer:
-    """The vectorizer that `vectorizer_state` described; its `transform` gives the same bits.
+    """Restore a vectorizer from `vectorizer_state`; its `transform` returns the same bits.
 
-    A state that is damaged or of another class is refused with a ValueError.
+    A state that is damaged or of another class raises ValueError.
     """
     if not (isinstance(meta, dict) and isinstance(meta.get("class"), str) and isinstance(meta.get("params"), dict)):
         raise ValueError("not the state of a vectorizer")
@@ -112,7 +112,7 @@ def vectorizer_from_state(meta: dict[str, Any], arrays: dict[str, NDArray[Any]])
     params = dict(meta["params"])
     unknown = set(params) - (set(inspect.signature(cls).parameters) - {"vocabulary"})
     if unknown:
-        raise ValueError(f"this {meta['class']} does not know the parameters {', '.join(sorted(unknown))}")
+        raise ValueError(f"the saved {meta['class']} has unknown parameters: {', '.join(sorted(unknown))}")
     if params.get("dtype") not in _DTYPES or params.get("input") != "content":
         raise ValueError(f"the saved {meta['class']} must have a dtype of {' or '.join(_DTYPES)} and read text")
     params["dtype"] = np.dtype(params["dtype"]).type
@@ -123,16 +123,16 @@ def vectorizer_from_state(meta: dict[str, Any], arrays: dict[str, NDArray[Any]])
         return cls(**params)
     for name in ("term_bytes", "term_offsets", *(("idf",) if params.get("use_idf", True) else ())):
         if name not in arrays:
-            raise ValueError(f"the saved TfidfVectorizer lacks the array {name}")
+            raise ValueError(f"the saved TfidfVectorizer has no array {name}")
     terms = NameTable(arrays["term_bytes"], arrays["term_offsets"]).tolist()
     vocabulary = dict(zip(terms, range(len(terms)), strict=True))
     if not terms or len(vocabulary) != len(terms):
-        raise ValueError("the saved TfidfVectorizer has no terms, or one of them twice")
+        raise ValueError("the saved TfidfVectorizer has no terms, or duplicate terms")
     is_fixed = bool(meta.get("has_fixed_vocabulary"))
     vectorizer = cls(**params, vocabulary=vocabulary if is_fixed else None)
     vectorizer._validate_params()
     vectorizer.vocabulary_, vectorizer.fixed_vocabulary_ = vocabulary, is_fixed
-    # Setting the idf sets up the rest; a fit would look at every term again, which takes most of the time of loading.
+    # Setting idf_ also initialises the rest. A fit would process every term again, and take most of the loading time.
     if not vectorizer.use_idf:
         return _without_idf(vectorizer)
     idf = np.asarray(arrays["idf"])
@@ -143,7 +143,7 @@ def vectorizer_from_state(meta: dict[str, Any], arrays: dict[str, NDArray[Any]])
 
 
 def _without_idf(vectorizer: Vectorizer) -> Vectorizer:
-    """Set up by a fit on a text that does not matter; warnings about the terms were given when they were fitted."""
+    """Initialise the vectorizer by fitting it on an empty text, without repeating warnings about its terms."""
     is_fixed, given = vectorizer.fixed_vocabulary_, vectorizer.vocabulary
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -154,10 +154,10 @@ def _without_idf(vectorizer: Vectorizer) -> Vectorizer:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """A parameter as JSON can hold it, or an error that says what to do instead."""
+    """Convert a parameter to a JSON value, or raise."""
     if callable(value) and name in _MAY_BE_CALLABLE:
         raise ValueError(
-            f"the vectorizer's {name} is a function, which cannot be saved without running code when it is loaded; "
+            f"the vectorizer's {name} is a function, which cannot be saved; "
             f"apply it to the texts first and use a built-in {name}"
         )
     if name == "dtype":
@@ -165,7 +165,7 @@ def _plain(name: str, value: Any) -> Any:
             raise ValueError(f"the vectorizer's dtype must be {' or '.join(_DTYPES)}, got {value!r}")
         return np.dtype(value).name
     if name == "input" and value != "content":
-        raise ValueError(f'the vectorizer\'s input must be "content" so that the model takes text, got {value!r}')
+        raise ValueError(f'the vectorizer\'s input must be "content", so that it takes texts, got {value!r}')
     if name == "vocabulary":
         return value if value is None else "fixed"  # the terms themselves are in the arrays
     if isinstance(value, (tuple, np.ndarray)):

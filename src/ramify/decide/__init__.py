@@ -1,4 +1,4 @@
-"""From sparse probability estimates to labels: thresholds and their tuners."""
+"""Turn sparse probability estimates into labels: thresholds, their tuners, and decisions with a budget."""
 
 from ramify.decide.budget import BudgetDecision, OnlineBudget, decide_budget, expected_value
 from ramify.decide.choice import C, Choice, choose_thresholds

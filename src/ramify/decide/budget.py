@@ -1,4 +1,4 @@
-"""Exactly k labels a row, chosen for a measure of all rows together."""
+"""Predict exactly k labels per row so that a metric over all rows is as large as possible."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from sklearn.utils import check_random_state
 
 from ramify import _core
 from ramify.common.validation import check_choice, check_integer, check_number
-from ramify.data.csr import csr_rows
+from ramify.data.csr import label_parts
+from ramify.decide.decisions import kept_labels
 from ramify.decide.estimates import as_stored
-from ramify.metrics._inputs import as_indicator, check_same_shape, positions_in
+from ramify.metrics._inputs import as_indicator, check_probabilities, check_same_shape, positions_in
 
 BUDGET_OBJECTIVES = ("macro_f1", "macro_recall", "macro_balanced_accuracy", "macro_jaccard", "coverage")
-ADDITIVE = (
-    "macro_recall",
-    "macro_balanced_accuracy",
-)  # a decision's gain does not depend on others: one start finds all
+# The gain of a decision does not depend on the others, so one start finds the optimum.
+ADDITIVE = ("macro_recall", "macro_balanced_accuracy")
 
 
 @dataclass(frozen=True)
 class BudgetDecision:
-    """Decisions as a 0/1 array, the value that is expected of them, and that value after each pass over the rows."""
+    """Decisions as a 0/1 array, their expected value, and the expected value after each pass over the rows."""
 
     decisions: sparse.csr_array
     value: float
@@ -39,30 +38,31 @@ def decide_budget(
     objective: str = "macro_f1",
     positive: ArrayLike | None = None,
     n_starts: int = 4,
-    max_passes: int = 30,
-    tolerance: float = 1e-7,
+    n_epochs: int = 30,
+    tol: float = 1e-7,
     random_state: Any = 0,
 ) -> BudgetDecision:
-    """Give each row k of its stored labels so that the objective expected of all rows is as large as possible.
+    """Predict k of the stored labels of each row so that the expected objective over all rows is as large as possible.
 
-    The true labels are not known; with the estimates as their probabilities, hits and positives are expected counts.
-    Block coordinate ascent: with all other rows as they are, a row's best labels are those of the largest gains. Rows
-    are visited in random order until no pass gains more than `tolerance`; the value never falls, and the best of
-    `n_starts` ends is taken. A row with fewer than
-    k stored labels gets them all. `positive` gives the expected number of positives of each label, if the estimates
-    were cut so low that their sums do not. This goes beyond the extreme-f-measure paper, whose section 7 asks for it.
+    The true labels are unknown, so the estimates serve as their probabilities, and hits and positives are expected
+    counts. Block coordinate ascent: with all other rows fixed, a row's best labels are those with the largest gains.
+    Rows are visited in random order, at most `n_epochs` times, until a pass gains no more than `tol`. The value never
+    falls. The best of `n_starts` runs is returned. A row with fewer than k stored labels gets all of them. `positive`
+    is the expected number of positives of each label, needed if the estimates are cut so high that their sums are too
+    small. Not in the paper: section 7 of Jasinska et al. 2016, "Extreme F-Measure Maximization using Sparse
+    Probability Estimates", leaves it open.
 
-    objective: "macro_f1", "macro_recall", "macro_balanced_accuracy", "macro_jaccard", or "coverage": the share of
-    labels for which at least one decision is right.
+    objective: "macro_f1", "macro_recall", "macro_balanced_accuracy", "macro_jaccard", or "coverage": the fraction of
+    labels with at least one correct decision.
 
     >>> P = np.array([[0.9, 0.5], [0.8, 0.4], [0.7, 0.3]], dtype=np.float32)
-    >>> decide_budget(P, 1, objective="coverage").decisions.sum(axis=0).tolist()  # the first is each row's best label
+    >>> decide_budget(P, 1, objective="coverage").decisions.sum(axis=0).tolist()  # label 0 is the best of each row
     [1, 2]
     """
     scores, objective, k = _checked(P, objective, k)
     check_integer("n_starts", n_starts, at_least=1)
-    check_integer("max_passes", max_passes, at_least=1)
-    check_number("tolerance", tolerance, at_least=0)
+    check_integer("n_epochs", n_epochs, at_least=1)
+    check_number("tol", tol, at_least=0)
     generator = check_random_state(random_state)
     found: list[BudgetDecision] = []
     for _ in range(1 if objective in ADDITIVE else n_starts):
@@ -70,20 +70,20 @@ def decide_budget(
         counts.expect(scores, positive)
         is_chosen = np.zeros(scores.nnz, dtype=np.uint8)
         values: list[float] = []
-        for _ in range(max_passes):
+        for _ in range(n_epochs):
             order = generator.permutation(scores.shape[0]).astype(np.int64)
             n_changed = counts.ascend(scores, k, order, is_chosen)
             values.append(counts.value())
-            if n_changed == 0 or (len(values) > 1 and values[-1] - values[-2] <= tolerance):
+            if n_changed == 0 or (len(values) > 1 and values[-1] - values[-2] <= tol):
                 break
-        found.append(BudgetDecision(_chosen(scores, is_chosen), values[-1], tuple(values)))
+        found.append(BudgetDecision(kept_labels(scores, is_chosen.astype(bool)), values[-1], tuple(values)))
     return max(found, key=lambda decision: decision.value)
 
 
 class OnlineBudget:
-    """The same for rows that come in pieces and must be decided at once: each row takes the largest gains as it comes.
+    """Decide with a budget on a stream: each row takes the labels with the largest gains when it arrives.
 
-    What was decided before counts, and is not changed any more.
+    Earlier decisions count and are never changed.
 
     >>> online = OnlineBudget(2, k=1, objective="coverage")
     >>> [online.decide(np.array([[0.9, p]], dtype=np.float32)).indices.tolist() for p in (0.5, 0.4)]
@@ -96,23 +96,23 @@ class OnlineBudget:
         self._counts = _Counts(n_labels, check_choice("objective", objective, BUDGET_OBJECTIVES))
 
     def decide(self, P: Any) -> sparse.csr_array:
-        """Decisions for these rows, one after the other."""
+        """Return the decisions for these rows, made one after the other."""
         scores, _, _ = _checked(P, self._counts.objective, self.k)
         if scores.shape[1] != len(self._counts.hits):
-            raise ValueError(f"P has {scores.shape[1]} labels, but there are {len(self._counts.hits)}")
+            raise ValueError(f"P must have {len(self._counts.hits)} labels (columns), got {scores.shape[1]}")
         self._counts.expect(scores, None)
         is_chosen = np.zeros(scores.nnz, dtype=np.uint8)
         self._counts.ascend(scores, self.k, np.arange(scores.shape[0], dtype=np.int64), is_chosen)
-        return _chosen(scores, is_chosen)
+        return kept_labels(scores, is_chosen.astype(bool))
 
     @property
     def value(self) -> float:
-        """What is expected of all decisions so far."""
+        """The expected value of all decisions so far."""
         return self._counts.value()
 
 
 def expected_value(P: Any, decisions: Any, *, objective: str = "macro_f1", positive: ArrayLike | None = None) -> float:
-    """The objective expected of 0/1 decisions, the estimates being the labels' probabilities.
+    """Return the expected objective of 0/1 decisions; the estimates are the probabilities of the labels.
 
     >>> round(expected_value(np.array([[0.8, 0.2], [0.4, 0.6]]), [[1, 0], [0, 1]]), 3)
     0.697
@@ -133,7 +133,7 @@ def expected_value(P: Any, decisions: Any, *, objective: str = "macro_f1", posit
 
 
 class _Counts:
-    """Expected counts of each label, as core/decide/block_ascent.hpp keeps them."""
+    """Expected counts of each label, in the form of core/decide/block_ascent.hpp."""
 
     def __init__(self, n_labels: int, objective: str) -> None:
         self.objective = objective
@@ -142,7 +142,7 @@ class _Counts:
         self.n_rows = 0
 
     def expect(self, scores: sparse.csr_array, positive: ArrayLike | None) -> None:
-        """There are further rows."""
+        """Add the expected positives of these rows."""
         n_labels = len(self.hits)
         self.n_rows += scores.shape[0]
         if positive is None:
@@ -151,16 +151,15 @@ class _Counts:
         given = np.array(positive, dtype=np.float64)
         if given.shape != (n_labels,) or not ((given >= 0) & (given <= self.n_rows)).all():
             raise ValueError(
-                f"positive must hold a number of rows, at most {self.n_rows}, for each of {n_labels} labels"
+                f"positive must have shape ({n_labels},), with a number between 0 and {self.n_rows} for each label"
             )
         self.positive = given
 
     def ascend(self, scores: sparse.csr_array, k: int, order: NDArray[np.int64], is_chosen: NDArray[np.uint8]) -> int:
         return _core.ascend_budget(
             self.objective,
-            min(k, max(len(self.hits), 1)),  # no row has more labels than there are
-            scores.indptr.astype(np.int64, copy=False),
-            scores.indices.astype(np.int32, copy=False),
+            min(k, max(len(self.hits), 1)),  # a row cannot have more labels than there are
+            *label_parts(scores),
             scores.data,
             order,
             self.hits,
@@ -193,12 +192,5 @@ def _ratio(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.
 
 def _checked(P: Any, objective: Any, k: Any) -> tuple[sparse.csr_array, str, int]:
     scores = as_stored(P)
-    if scores.nnz and scores.data.max() > 1 + 1e-5:
-        raise ValueError(f"P must hold probabilities, but its largest value is {scores.data.max()}")
+    check_probabilities(scores)
     return scores, check_choice("objective", objective, BUDGET_OBJECTIVES), check_integer("k", k, at_least=1)
-
-
-def _chosen(scores: sparse.csr_array, is_chosen: NDArray[np.uint8]) -> sparse.csr_array:
-    kept = is_chosen.astype(bool)
-    indptr = np.concatenate([[0], np.cumsum(kept)])[scores.indptr]
-    return csr_rows(np.ones(int(kept.sum()), dtype=np.int64), scores.indices[kept], indptr, scores.shape)

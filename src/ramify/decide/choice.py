@@ -1,4 +1,4 @@
-"""Choosing c, where estimates are cut and thresholds begin, by validation."""
+"""Choose c, which sets the cut of the estimates and the initial thresholds, by validation."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ramify.decide.fta import tune_fta
 from ramify.decide.ofo import check_objective, tune_ofo
 from ramify.decide.sto import tune_sto
 
-# The paper's set C (extreme-f-measure, section 6.2).
+# The set C of the paper (Jasinska et al. 2016, section 6.2).
 C = (10000, 1000, 200, 100, 50, 20, 10, 7, 5, 4, 3, 2)
-# Labels of a row that are looked at: cut at 1/10000 alone, rows of many thousands of labels would fill the memory.
+# At most this many labels per row: cut only at 1/10000, rows of many thousands of labels would fill the memory.
 CANDIDATES = 200
 METHODS = ("ofo", "fta", "sto")
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Thresholds, one a label, the c that they come from, and the validated value of every c that was tried."""
+    """Thresholds, one per label, their c, and the validated objective of every c."""
 
     thresholds: NDArray[np.float32]
     c: float
@@ -43,7 +43,7 @@ def tune(
     common: bool = False,
     empty: str = "zero",
 ) -> NDArray[np.float32]:
-    """One tuner with one c: estimates cut at 1/c, or thresholds begun at a/c."""
+    """Run one tuner with one c: cut the estimates at 1/c, or start the thresholds at a/c."""
     if method == "ofo":
         return tune_ofo(found, None, objective=objective, a=min(a, c), b=c, prior=prior)
     settings: dict[str, Any] = {"objective": objective, "cut": 1 / c, "prior": prior, "empty": empty}
@@ -51,14 +51,14 @@ def tune(
 
 
 def tried_values(c: Any) -> list[float]:
-    """The values of c to be tried: one number, or several, each at least 1.
+    """Return the values of c to try, from one number or several, each at least 1.
 
     >>> tried_values(10), tried_values((10, 2))
     ([10], [10, 2])
     """
     values = list(c) if isinstance(c, Iterable) and not isinstance(c, str | bytes) else [c]
     if not values:
-        raise ValueError("c must name at least one value")
+        raise ValueError("c is empty; pass at least one value")
     for one in values:
         check_number("c", one, at_least=1)
     return values
@@ -77,12 +77,12 @@ def choose_thresholds(
     empty: str = "zero",
     folds: int = 1,
 ) -> Choice:
-    """Tune with every c, and keep the thresholds of the best one.
+    """Tune with every c and return the thresholds of the best one.
 
-    For "sto" and "fta" estimates are cut at max(1/c, prior_j / (prior_j + 1)); for "ofo" thresholds begin at a / c.
-    `folds=1` measures each c on the rows that it was tuned on, as the paper does; with more, on rows that were not:
-    all rows are split, and each part is decided with thresholds tuned on the others.
-    Paper: extreme-f-measure, section 6.2.
+    For "sto" and "fta" the estimates are cut at max(1/c, prior_j / (prior_j + 1)); for "ofo" thresholds start at
+    a / c. `folds=1` measures each c on the rows it was tuned on, as in the paper. More folds cross-validate: each fold
+    is decided with thresholds tuned on the others.
+    Paper: Jasinska et al. 2016, "Extreme F-Measure Maximization using Sparse Probability Estimates", section 6.2.
 
     >>> from scipy import sparse
     >>> P = sparse.csr_array(np.array([[0.9, 0.2], [0.4, 0.3], [0.3, 0.1]], dtype=np.float32))

@@ -1,4 +1,4 @@
-"""How thresholds tuned with each c do on the rows that they were tuned on, and on others."""
+"""The objective of the tuned thresholds for each c, on validation and test rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ramify.decide.ofo import OFO_OBJECTIVES
 
 @dataclass(frozen=True)
 class Curve:
-    """The objective of one method for each c: on the rows tuned on (validation) and on others (test)."""
+    """The objective of one method for each c, on the rows used for tuning (validation) and on others (test)."""
 
     method: str
     c: tuple[float, ...]
@@ -37,7 +37,9 @@ def f_measure_curves(
     prior: ArrayLike | None = None,
     empty: str = "zero",
 ) -> list[Curve]:
-    """Tune with every method and every c, and measure on both sets. Paper: extreme-f-measure, figure 1.
+    """Tune with every method and every c, and measure on both sets.
+
+    Paper: Jasinska et al. 2016, "Extreme F-Measure Maximization using Sparse Probability Estimates", figure 1.
 
     >>> import numpy as np
     >>> P, Y = np.array([[0.9, 0.2], [0.4, 0.3], [0.3, 0.1]], dtype=np.float32), np.array([[1, 0], [1, 1], [0, 0]])

@@ -1,4 +1,4 @@
-"""Decisions with given thresholds, and what they are worth."""
+"""Decide with given thresholds, and measure the decisions."""
 
 from __future__ import annotations
 
@@ -14,22 +14,26 @@ from ramify.metrics._inputs import as_scores
 
 
 def apply_thresholds(P: Any, thresholds: float | ArrayLike) -> sparse.csr_array:
-    """The labels with p >= tau as a 0/1 array; one threshold for all labels, or one a label.
+    """Return the labels with p >= tau as a 0/1 array; pass one threshold, or one per label.
 
     >>> P = sparse.csr_array(np.array([[0.3, 0.0, 0.6], [0.2, 0.5, 0.0]], dtype=np.float32))
     >>> apply_thresholds(P, [0.25, 0.5, 0.7]).toarray().tolist()
     [[1, 0, 0], [0, 1, 0]]
     """
     scores = as_scores(P)
-    is_kept = _is_kept(scores, check_thresholds(thresholds, scores.shape[1]))
+    return kept_labels(scores, _is_kept(scores, check_thresholds(thresholds, scores.shape[1])))
+
+
+def kept_labels(scores: sparse.csr_array, is_kept: NDArray[np.bool_]) -> sparse.csr_array:
+    """Return the kept entries of `scores` as a 0/1 array."""
     indptr = np.concatenate([[0], np.cumsum(is_kept)])[scores.indptr]
     indices = scores.indices[is_kept]
     return csr_rows(np.ones(len(indices), dtype=np.int64), indices, indptr, scores.shape)
 
 
 def check_thresholds(thresholds: float | ArrayLike, n_labels: int) -> NDArray[np.float32]:
-    """One threshold, or one a label, in single precision, as probabilities are."""
-    allowed = f"thresholds must be one number or one for each of the {n_labels} labels, none negative or NaN"
+    """Return one threshold, or one per label, as float32 like the probabilities."""
+    allowed = f"thresholds must be one number or one for each of the {n_labels} labels, and at least 0"
     try:
         given = np.asarray(thresholds, dtype=np.float32)
     except (TypeError, ValueError) as error:
@@ -42,17 +46,17 @@ def check_thresholds(thresholds: float | ArrayLike, n_labels: int) -> NDArray[np
 
 
 def value_of(found: Estimates, thresholds: float | ArrayLike, objective: str, empty: float) -> float:
-    """The objective of deciding with these thresholds, as `ramify.metrics` would measure it."""
+    """Return the objective of deciding with these thresholds, as `ramify.metrics` defines it."""
     return value_of_kept(found, is_kept(found, thresholds), objective, empty)
 
 
 def is_kept(found: Estimates, thresholds: float | ArrayLike) -> NDArray[np.bool_]:
-    """Which of the stored probabilities reach their label's threshold."""
+    """Mark the stored probabilities that reach their label's threshold."""
     return _is_kept(found.P, check_thresholds(thresholds, found.n_labels))
 
 
 def value_of_kept(found: Estimates, kept: NDArray[np.bool_], objective: str, empty: float) -> float:
-    """The objective of deciding for these of the stored labels."""
+    """Return the objective of predicting the kept labels."""
     hits = kept & found.is_hit
     if objective == "micro_f1":
         total = int(kept.sum()) + found.truth.nnz
@@ -65,7 +69,7 @@ def value_of_kept(found: Estimates, kept: NDArray[np.bool_], objective: str, emp
 
 
 def f_measure(common: NDArray[Any], total: NDArray[Any], empty: float) -> NDArray[np.float64]:
-    """2 common / total; `empty` where there is nothing at all."""
+    """Return 2 common / total, or `empty` where total is 0."""
     return np.where(total > 0, 2.0 * common / np.maximum(total, 1), empty)
 
 
@@ -77,10 +81,10 @@ def _is_kept(scores: sparse.csr_array, thresholds: NDArray[np.float32]) -> NDArr
 def best_first(
     place: NDArray[np.integer], p: NDArray[np.float32], is_hit: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.bool_]]:
-    """All three sorted by place, and within it from the largest probability on.
+    """Sort all three arrays by place, then by decreasing probability.
 
-    One word holds the place, the probability (bits of positive floats rise with them) and whether it is a hit, so that
-    plain sorting, many times faster than by several keys, puts all in order.
+    Each 64-bit key packs the place, the probability (the bits of positive floats sort like the floats) and the hit, so
+    one plain sort, many times faster than a sort by several keys, orders everything.
 
     >>> given = np.array([1, 0, 1]), np.array([0.2, 0.5, 0.7], dtype=np.float32), np.array([False, False, True])
     >>> place, p, is_hit = best_first(*given)
@@ -97,10 +101,10 @@ def best_first(
 
 
 def row_gains(found: Estimates, empty: float) -> tuple[NDArray[np.float32], NDArray[np.float64], float]:
-    """Probabilities, row by row from the best on; what each adds to the sum of the rows' F; that sum for nothing.
+    """Return each row's probabilities in decreasing order, their gains in the summed F, and the sum without any.
 
-    The sum over the entries above a common threshold is the example-based F of that threshold, so one sort tells it
-    for all thresholds at once. Entries of one row that are equally probable are only ever taken together.
+    The sum of the gains above a common threshold is the example-based F of that threshold, so one sort gives it for
+    all thresholds at once. Equal probabilities of a row are always predicted together.
     """
     _, p, is_hit = best_first(found.row_of, found.P.data, found.is_hit)
     starts, size = found.P.indptr[:-1], np.diff(found.P.indptr)

@@ -1,4 +1,4 @@
-"""Sparse probability estimates beside the truth: what every tuner looks at."""
+"""Sparse probability estimates with the true labels: the input of every tuner."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from ramify.common.validation import check_choice, check_number
-from ramify.metrics._inputs import as_indicator, as_scores, check_same_shape, positions_in, rows_of
+from ramify.metrics._inputs import as_indicator, as_scores, check_same_shape, hits, place, rows_of
 
 OBJECTIVES = ("macro_f1", "micro_f1", "example_f1")
-# What a label (or row) with neither positives nor decisions counts: 0 as in scikit-learn, 1 as in the paper (Lewis).
+# The F of a label (or row) with neither positives nor predictions: 0 as in scikit-learn, 1 as in the paper (Lewis).
 EMPTY = {"zero": 0.0, "one": 1.0}
 
 
 @dataclass(frozen=True)
 class Estimates:
-    """The stored probabilities above zero, and which of them belong to a true label."""
+    """The stored probabilities above 0, and which of them belong to a true label."""
 
     P: sparse.csr_array
     truth: sparse.csr_array
@@ -36,7 +36,7 @@ class Estimates:
 
     @cached_property
     def positives(self) -> NDArray[np.int64]:
-        """Rows that have the label, for each label."""
+        """The number of rows with each label."""
         return np.bincount(self.truth.indices, minlength=self.n_labels).astype(np.int64)
 
     @cached_property
@@ -44,29 +44,28 @@ class Estimates:
         return rows_of(self.P)
 
     def take(self, is_taken: NDArray[np.bool_]) -> Estimates:
-        """Some of the rows."""
+        """Return the selected rows."""
         rows = np.flatnonzero(is_taken)
         return Estimates(self.P[rows], self.truth[rows], self.is_hit[is_taken[self.row_of]])
 
 
 def estimates(P: Any, Y: Any) -> Estimates:
-    """Check both arrays and put them side by side; what is stored as zero is as good as not stored."""
+    """Check both arrays and drop stored zeros."""
     if isinstance(P, Estimates):
         return P
     scores = as_scores(P)
     truth = as_indicator(Y, "Y", n_labels=scores.shape[1])
     check_same_shape(truth, "Y", scores, "P")
     scores = as_stored(scores)
-    is_hit = np.zeros(scores.nnz, dtype=bool)
-    is_hit[positions_in(truth, scores)] = True
-    return Estimates(scores, truth, is_hit)
+    return Estimates(scores, truth, hits(truth, scores))
 
 
 def as_stored(P: Any) -> sparse.csr_array:
-    """Canonical float32 probabilities, all above zero."""
+    """Return canonical float32 probabilities, all above 0."""
     scores = as_scores(P).astype(np.float32, copy=False)
     if scores.nnz and not scores.data.min() >= 0:
-        raise ValueError(f"P must hold probabilities, but its least value is {scores.data.min()}")
+        at = int(np.argmin(scores.data))
+        raise ValueError(f"P must contain probabilities, but {place(scores, at)} is {scores.data[at]}")
     if scores.nnz and not scores.data.min() > 0:
         scores = scores.copy()
         scores.eliminate_zeros()
@@ -74,7 +73,9 @@ def as_stored(P: Any) -> sparse.csr_array:
 
 
 def lower_bound(prior: ArrayLike) -> NDArray[np.float32]:
-    """No label's best threshold is below prior / (prior + 1). Paper: extreme-f-measure, equation 5.
+    """Return prior / (prior + 1), a lower bound of each label's best threshold.
+
+    Paper: Jasinska et al. 2016, "Extreme F-Measure Maximization using Sparse Probability Estimates", equation 5.
 
     >>> lower_bound([0.0, 0.25, 1.0]).tolist()
     [0.0, 0.20000000298023224, 0.5]
@@ -84,21 +85,21 @@ def lower_bound(prior: ArrayLike) -> NDArray[np.float32]:
 
 
 def kappa(cut: float, prior: ArrayLike) -> NDArray[np.float32]:
-    """Where sparse probability estimates are cut: the larger of `cut` (the paper's 1/c) and the lower bound.
+    """Return where sparse probability estimates are cut: the larger of `cut` (1/c in the paper) and the lower bound.
 
-    A cut of 0 switches the bound off too.
+    A cut of 0 disables the bound too.
     """
     bound = lower_bound(prior)
     return np.maximum(np.float32(cut), bound) if cut > 0 else np.zeros_like(bound)
 
 
 def check_prior(prior: ArrayLike | None, found: Estimates) -> NDArray[np.float64]:
-    """The share of rows that have each label: as given, for instance of all training rows, or as in Y."""
+    """Return the fraction of rows with each label: as given (for example of all training rows), or from Y."""
     if prior is None:
         return found.positives / max(found.n_rows, 1)
     given = np.asarray(prior, dtype=np.float64)
     if given.shape != (found.n_labels,) or not ((given >= 0) & (given <= 1)).all():
-        raise ValueError(f"prior must hold a number from 0 to 1 for each of the {found.n_labels} labels")
+        raise ValueError(f"prior must have shape ({found.n_labels},), with a number between 0 and 1 for each label")
     return given
 
 

@@ -1,4 +1,4 @@
-"""The fixed thresholds approach: a few thresholds are tried, for each label or for all together."""
+"""The fixed thresholds approach (FTA): try a grid of thresholds, per label or for all labels together."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from ramify.common.validation import check_choice, check_integer
 from ramify.decide.decisions import f_measure, row_gains
 from ramify.decide.estimates import OBJECTIVES, Estimates, check_cut, check_empty, estimates, lower_bound
 
-# From the smallest that estimates are cut at to the largest that can be best (extreme-f-measure, equation 5).
+# From the smallest cut of the estimates to the largest possible optimum (Jasinska et al. 2016, equation 5).
 GRID = np.array([1e-4, 1e-3, 2e-3, 5e-3, *np.arange(1, 51) / 100], dtype=np.float32)
 
 _LABELS_AT_ONCE = 1 << 14
 
 
 class FixedThresholds:
-    """FTA in one pass: rows come in pieces, are counted for every threshold of the grid, and need not be kept.
+    """FTA in one pass over batches of rows: keeps counts for every threshold of the grid, not the rows.
 
-    Memory: two counts for each label and threshold. Paper: extreme-f-measure, section 4.2.
+    Memory: two counts per label and threshold.
+    Paper: Jasinska et al. 2016, "Extreme F-Measure Maximization using Sparse Probability Estimates", section 4.2.
 
     >>> from scipy import sparse
     >>> P = sparse.csr_array(np.array([[0.9, 0.2], [0.4, 0.3], [0.3, 0.1]], dtype=np.float32))
@@ -50,7 +51,7 @@ class FixedThresholds:
         """Count these rows."""
         found = estimates(P, Y)
         if found.n_labels != len(self.positives):
-            raise ValueError(f"P has {found.n_labels} labels, but there are {len(self.positives)}")
+            raise ValueError(f"P must have {len(self.positives)} labels (columns), got {found.n_labels}")
         self.n_rows += found.n_rows
         self.positives += found.positives
         if self.objective == "example_f1":
@@ -67,15 +68,15 @@ class FixedThresholds:
         return self
 
     def _reached(self, p: NDArray[np.float32]) -> NDArray[np.int64]:
-        """The largest threshold that each probability reaches, or -1; it reaches the smaller ones too."""
+        """Return the index of the largest threshold that each probability reaches, or -1."""
         return np.searchsorted(self.grid, p, side="right") - 1
 
     def thresholds(
         self, *, common: bool = False, cut: float = 0.0, prior: ArrayLike | None = None, bounded: bool = True
     ) -> NDArray[np.float32]:
-        """The best thresholds of the rows so far, one a label; `common`: the best one for all labels.
+        """Return the best thresholds for the rows so far, one per label; with `common`, the best single one.
 
-        A label is offered those of at least `cut` above prior / (prior + 1), with `bounded=False` all.
+        A label's threshold is at least `cut` and above prior / (prior + 1); `bounded=False` disables the second bound.
         """
         cut = check_cut(cut)
         n_labels, offered = len(self.positives), self.grid >= np.float32(cut)
@@ -87,15 +88,15 @@ class FixedThresholds:
         share = self.positives / max(self.n_rows, 1) if prior is None else np.asarray(prior, dtype=np.float64)
         bound = lower_bound(share) if bounded else np.zeros(n_labels, dtype=np.float32)
         if bound.shape != (n_labels,):
-            raise ValueError(f"prior must hold a number for each of the {n_labels} labels")
+            raise ValueError(f"prior must have shape ({n_labels},), one entry per label, got {bound.shape}")
         thresholds = np.empty(n_labels, dtype=np.float32)
         for start in range(0, n_labels, _LABELS_AT_ONCE):
             part = slice(start, start + _LABELS_AT_ONCE)
             f = np.where(offered & (self.grid > bound[part, None]), self._f(part), -1.0)
             best = f.max(axis=1)
-            # Of equally good ones that nearest to the common one carries over to new rows best.
+            # Among ties, the threshold nearest to the common one generalises best.
             nearest = np.argmin(np.where(f == best[:, None], np.abs(self.grid - best_common), np.inf), axis=1)
-            # A label of which the rows say nothing follows the others.
+            # A label without evidence uses the common threshold.
             thresholds[part] = np.where(best > 0, self.grid[nearest], np.maximum(best_common, bound[part]))
         return thresholds
 
@@ -104,7 +105,7 @@ class FixedThresholds:
         return f_measure(hits, predicted + self.positives[part, None], self.empty)
 
     def _common_values(self) -> NDArray[np.float64]:
-        """The objective of each threshold, used for all labels."""
+        """Return the objective of each threshold if all labels use it."""
         if self.objective == "example_f1":
             return self._row_sums
         if self.objective == "micro_f1":
@@ -126,11 +127,12 @@ def tune_fta(
     prior: ArrayLike | None = None,
     empty: str = "zero",
 ) -> NDArray[np.float32]:
-    """The best of a grid of thresholds within (prior_j / (prior_j + 1), 0.5], for each label; or one for all labels.
+    """Return the best threshold of a grid within (prior_j / (prior_j + 1), 0.5] per label, or one for all labels.
 
-    Only thresholds of at least `cut` are tried; 0 switches the bound off. Of equally good ones the nearest to the best
-    common threshold is taken; a label of which the rows say nothing gets just that one.
-    Paper: extreme-f-measure, section 4.2. `FixedThresholds` does the same in one pass over rows that are not kept.
+    Only thresholds of at least `cut` are tried; a cut of 0 disables the bound. Ties go to the threshold nearest to the
+    best common threshold; a label without evidence gets the common threshold. `FixedThresholds` does the same on a
+    stream.
+    Paper: Jasinska et al. 2016, "Extreme F-Measure Maximization using Sparse Probability Estimates", section 4.2.
 
     >>> from scipy import sparse
     >>> P = sparse.csr_array(np.array([[0.9, 0.2], [0.4, 0.3], [0.3, 0.1]], dtype=np.float32))
@@ -147,12 +149,12 @@ def _check_grid(grid: ArrayLike | None) -> NDArray[np.float32]:
         return GRID
     given = np.unique(np.asarray(grid, dtype=np.float32))
     if given.ndim != 1 or not len(given) or not ((given > 0) & (given <= 1)).all():
-        raise ValueError("grid must hold thresholds above 0 and up to 1")
+        raise ValueError(f"grid must be a list of thresholds above 0 and at most 1, got {grid!r}")
     return given
 
 
 def _add_counts(counts: NDArray[np.int32], slots: NDArray[np.int64]) -> None:
-    """Few slots at a time touch only what they name; many are faster counted all at once."""
+    """Add 1 to each slot: in place for a few slots, with bincount, which is faster, for many."""
     flat = counts.reshape(-1)
     if len(slots) * 8 < len(flat):
         np.add.at(flat, slots, np.int32(1))
@@ -161,7 +163,7 @@ def _add_counts(counts: NDArray[np.int32], slots: NDArray[np.int64]) -> None:
 
 
 def _above(counts: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Counts of each threshold and all larger ones."""
+    """Return the counts at or above each threshold."""
     return np.cumsum(counts[:, ::-1], axis=1, dtype=np.int64)[:, ::-1]
 
 

@@ -1,4 +1,4 @@
-"""Online F-measure optimisation: one pass over the rows, two numbers a label."""
+"""Online F-measure optimisation (OFO): one pass over the rows, two numbers per label."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ OFO_OBJECTIVES = ("macro_f1", "micro_f1")
 class OnlineF:
     """Thresholds that follow a stream: tau_j = a_j / b_j, half the F measure of the label so far.
 
-    a_j counts true positives and b_j positives plus predicted positives, begun with the given values; only labels that
-    are true or predicted are touched. Labels may come up at any time: `update` takes wider and wider arrays.
-    With `bounded`, thresholds stay at or above prior_j / (prior_j + 1), the prior being `prior` if given, or else the
-    share of the rows seen so far (causal). Paper: extreme-f-measure, section 4.3 and algorithm 2.
+    a_j counts true positives and b_j positives plus predicted positives, starting at `a` and `b`. Only labels that are
+    true or predicted change. New labels can appear at any time: `update` accepts wider arrays.
+    With `bounded`, thresholds stay at or above prior_j / (prior_j + 1). The prior is `prior`, or by default the
+    fraction of the rows seen so far (causal).
+    Paper: Jasinska et al. 2016, "Extreme F-Measure Maximization using Sparse Probability Estimates", section 4.3 and
+    algorithm 2.
 
     >>> from scipy import sparse
     >>> P = sparse.csr_array(np.array([[0.9, 0.2], [0.4, 0.3], [0.3, 0.1]], dtype=np.float32))
@@ -50,12 +52,12 @@ class OnlineF:
         n_slots = 0 if objective == "macro_f1" else 1
         self.a, self.b = np.full(n_slots, self.first_a), np.full(n_slots, self.first_b)
         self.positives = np.zeros(0, dtype=np.int64)
-        # A threshold for all labels together has no label's bound.
+        # The bound is per label, so a common threshold has none.
         fixed = bounded and prior is not None and objective == "macro_f1"
         self._bound = lower_bound(np.asarray(prior)) if fixed else None
 
     def update(self, P: Any, Y: Any) -> OnlineF:
-        """Decide row by row with the thresholds as they stand, and learn from the truth."""
+        """Decide each row with the current thresholds, then update them with its true labels."""
         found = P if isinstance(P, Estimates) else None
         scores = as_stored(P) if found is None else found.P
         truth = as_indicator(Y, "Y", n_labels=scores.shape[1]) if found is None else found.truth
@@ -84,13 +86,13 @@ class OnlineF:
 
     @property
     def thresholds(self) -> NDArray[np.float32]:
-        """As they stand, one a label."""
+        """The current thresholds, one per label."""
         return self.least_after(0)
 
     def least_after(self, n_rows: int) -> NDArray[np.float32]:
-        """What no threshold can fall below while so many more rows are seen: b grows by at most 2 a row and label.
+        """Return a lower bound of the thresholds during the next `n_rows` rows: b grows by at most 2 per row and label.
 
-        Estimates above it are all that these rows' decisions can need.
+        Estimates below it cannot affect the decisions of these rows.
         """
         half_f: NDArray[np.float32] = (self.a / (self.b + 2 * n_rows * self._labels_a_slot())).astype(np.float32)
         if self.objective != "macro_f1":
@@ -103,7 +105,7 @@ class OnlineF:
         return np.asarray(np.maximum(half_f, bound))
 
     def f1(self, *, empty: str = "zero") -> float:
-        """Progressive F (macro or micro): of the decisions made on the way, each before its truth was known."""
+        """Return the progressive F (macro or micro) of the decisions so far, each made before its row was learned."""
         value = check_empty(empty)
         if self.n_labels == 0:
             return float("nan")
@@ -112,11 +114,14 @@ class OnlineF:
     def restore(
         self, a: NDArray[np.float64], b: NDArray[np.float64], positives: NDArray[np.int64], n_seen: int
     ) -> None:
-        """Go on from stored counts; they are copied, as they will change."""
+        """Resume from stored counts. The arrays are copied."""
         n_slots = len(positives) if self.objective == "macro_f1" else 1
         is_sound = a.dtype == b.dtype == np.float64 and positives.dtype == np.int64 and a.shape == b.shape == (n_slots,)
         if not is_sound or not (b > 0).all() or not (a >= 0).all() or type(n_seen) is not int or n_seen < 0:
-            raise ValueError("the counts of online thresholds do not fit")
+            raise ValueError(
+                f"invalid counts of online thresholds: a and b must be float64 of shape ({n_slots},) with a >= 0 and "
+                "b > 0, positives int64, and n_seen an integer of at least 0"
+            )
         self.a, self.b, self.positives, self.n_seen = a.copy(), b.copy(), positives.copy(), n_seen
 
     def _labels_a_slot(self) -> int:
@@ -125,9 +130,9 @@ class OnlineF:
     def _widen(self, n_labels: int) -> None:
         n_new = n_labels - len(self.positives)
         if n_new < 0:
-            raise ValueError(f"P has {n_labels} labels, but {len(self.positives)} are known")
+            raise ValueError(f"P must have at least {len(self.positives)} labels (columns), as before, got {n_labels}")
         if self._bound is not None and n_labels > len(self._bound):
-            raise ValueError(f"P has {n_labels} labels, but prior is known of {len(self._bound)}")
+            raise ValueError(f"P has {n_labels} labels (columns), but prior has only {len(self._bound)} entries")
         if n_new == 0:
             return
         self.positives = np.concatenate([self.positives, np.zeros(n_new, dtype=np.int64)])
@@ -146,10 +151,12 @@ def tune_ofo(
     prior: ArrayLike | None = None,
     bounded: bool = True,
 ) -> NDArray[np.float32]:
-    """Thresholds after one pass of online F-measure optimisation over these rows, kept above prior / (prior + 1).
+    """Return the thresholds after one pass of OFO over these rows, at or above prior / (prior + 1).
 
-    a / b is where every threshold begins: the paper has a = 1 and chooses b. "micro_f1" keeps one pair for all labels.
-    Paper: extreme-f-measure, section 4.3 and algorithm 2. For a stream see `OnlineF`.
+    Every threshold starts at a / b; the paper sets a = 1 and chooses b. "micro_f1" keeps one pair for all labels.
+    `OnlineF` does the same on a stream.
+    Paper: Jasinska et al. 2016, "Extreme F-Measure Maximization using Sparse Probability Estimates", section 4.3 and
+    algorithm 2.
 
     >>> from scipy import sparse
     >>> P = sparse.csr_array(np.array([[0.9, 0.2], [0.4, 0.3], [0.3, 0.1]], dtype=np.float32))
@@ -163,12 +170,12 @@ def tune_ofo(
 
 def check_objective(objective: Any) -> str:
     if objective == "example_f1":
-        raise ValueError("ofo has no rule for objective='example_f1': use method 'fta' or 'sto'")
+        raise ValueError("method 'ofo' has no rule for objective='example_f1'; use method 'fta' or 'sto'")
     return check_choice("objective", objective, OFO_OBJECTIVES)
 
 
 def check_initial(a: Any, b: Any) -> tuple[float, float]:
     a, b = check_number("a", a, at_least=0), check_number("b", b, above=0)
     if a > b:
-        raise ValueError(f"a must not be above b (a / b is the first threshold), got {a!r} and {b!r}")
+        raise ValueError(f"a must be at most b (a / b is the initial threshold), got a={a!r} and b={b!r}")
     return a, b

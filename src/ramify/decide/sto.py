@@ -1,4 +1,4 @@
-"""Search-based threshold optimisation: every probability is tried as a threshold."""
+"""Search-based threshold optimisation (STO): try every probability as a threshold."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ def tune_sto(
     prior: ArrayLike | None = None,
     empty: str = "zero",
 ) -> NDArray[np.float32]:
-    """The thresholds, one a label, that are best on these rows, each found by sorting the label's probabilities.
+    """Return the best threshold of each label on these rows, found by sorting the label's probabilities.
 
-    Only probabilities of at least kappa_j = max(cut, prior_j / (prior_j + 1)) are tried; with cut 0 all stored ones.
-    Between a probability and the next smaller one all thresholds decide alike: of equally good ones the nearest to the
-    best common threshold is taken, which carries over to new rows better. A label of which the rows say nothing (no
-    threshold finds a positive) gets just that one. For "micro_f1" and "example_f1" one for all labels is best.
-    Paper: extreme-f-measure, section 4.1 and algorithm 1.
+    Only probabilities of at least kappa_j = max(cut, prior_j / (prior_j + 1)) are tried; a cut of 0 tries all of them.
+    All thresholds between two consecutive probabilities decide alike, so ties go to the threshold nearest to the best
+    common one, which generalises better. A label without evidence (no threshold finds a positive) gets the common
+    threshold. For "micro_f1" and "example_f1" a single threshold for all labels is returned.
+    Paper: Jasinska et al. 2016, "Extreme F-Measure Maximization using Sparse Probability Estimates", section 4.1 and
+    algorithm 1.
 
     >>> from scipy import sparse
     >>> P = sparse.csr_array(np.array([[0.75, 0.25], [0.5, 0.0], [0.25, 0.0]], dtype=np.float32))
-    >>> tune_sto(P, np.array([[1, 1], [0, 0], [0, 0]])).tolist()  # (0.5, 0.75] is right for the first label
+    >>> tune_sto(P, np.array([[1, 1], [0, 0], [0, 0]])).tolist()  # anything in (0.5, 0.75] is optimal for label 0
     [0.5000000596046448, 0.25]
     """
     check_choice("objective", objective, OBJECTIVES)
@@ -45,7 +46,7 @@ def tune_sto(
     common = tune_fta(found, None, common=True, cut=cut, prior=prior, empty=empty)
     thresholds = _best_per_label(found, floor, common)
     if value_of_empty > 0:
-        _leave_alone(thresholds, found)
+        _never_predict_labels_without_positives(thresholds, found)
     return thresholds
 
 
@@ -62,10 +63,10 @@ def _best_per_label(found: Estimates, floor: NDArray[np.float32], common: NDArra
     starts = np.concatenate([[0], np.flatnonzero(is_new) + 1])
     size = np.diff(np.concatenate([starts, [len(p)]]))
     running = np.concatenate([[0], np.cumsum(is_hit)])
-    # F = 2 hits / (predicted + positives), the last two counted from a label's first entry on.
+    # F = 2 hits / (predicted + positives), with hits and predicted counted from the label's first entry.
     f = (running[1:] - np.repeat(running[starts], size)) * 2.0
     f /= np.arange(1, len(p) + 1) + np.repeat(found.positives[place[starts]] - starts, size)
-    f[:-1][~is_new & (p[1:] == p[:-1])] = -1.0  # equal ones are predicted together
+    f[:-1][~is_new & (p[1:] == p[:-1])] = -1.0  # equal probabilities are predicted together
     best = np.maximum.reduceat(f, starts)
     at = np.flatnonzero(f == np.repeat(np.where(best > 0, best, np.inf), size))
     of = place[at]
@@ -79,8 +80,8 @@ def _best_per_label(found: Estimates, floor: NDArray[np.float32], common: NDArra
     return thresholds
 
 
-def _leave_alone(thresholds: NDArray[np.float32], found: Estimates) -> None:
-    """Where F = 1 is given for saying nothing about a label without positives, nothing is said."""
+def _never_predict_labels_without_positives(thresholds: NDArray[np.float32], found: Estimates) -> None:
+    """Raise the thresholds of labels without positives above all probabilities: then F = 1 by convention."""
     largest = np.zeros(found.n_labels, dtype=np.float32)
     np.maximum.at(largest, found.P.indices, found.P.data)
     silent = np.nextafter(largest, np.float32(2.0))
@@ -89,7 +90,7 @@ def _leave_alone(thresholds: NDArray[np.float32], found: Estimates) -> None:
 
 
 def _best_common(found: Estimates, objective: str, cut: float, empty: float) -> float:
-    """The stored probability that is the best threshold for all labels together."""
+    """Return the stored probability that is the best common threshold."""
     if objective == "micro_f1":
         _, p, is_hit = best_first(np.zeros(found.P.nnz, dtype=np.int64), found.P.data, found.is_hit)
         value = 2.0 * np.cumsum(is_hit) / (np.arange(1, len(p) + 1) + found.truth.nnz)

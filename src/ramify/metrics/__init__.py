@@ -1,13 +1,13 @@
-"""Every metric of the field, on sparse arrays; nothing of size rows x labels is ever made.
+"""The metrics of extreme classification, on sparse arrays. No metric builds a dense (rows x labels) array.
 
-Conventions that hold for all of them:
+Conventions of all metrics:
 
-- `Y_true` is a 0/1 array of shape (n, m), sparse or dense, or a 1-D integer array of classes. `P` holds the scores of
-  the labels that a model named, sparse, shape (n, m). A dense `P` names every label.
-- Labels are ranked by score; of equal scores the lower column comes first. Only stored scores are ranked (a stored
-  zero too), so a row with fewer than k of them misses the remaining places.
-- Answers are fractions, not percent. Over zero rows a mean is undefined: the answer is nan.
-- Bad input is refused with a ValueError that says what is wrong and where.
+- `Y_true` is a 0/1 array of shape (n, m), sparse or dense, or a 1-D integer array of classes. `P` is a sparse array of
+  shape (n, m) with the scores of the predicted labels. A dense `P` predicts every label.
+- Labels are ranked by score; ties go to the lower column. Only stored scores are ranked (stored zeros too), so a row
+  with fewer than k stored scores leaves the remaining ranks empty.
+- Results are fractions, not percentages. A mean over zero rows is nan.
+- Bad input raises a ValueError that says what is wrong and where.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every metric asks of its input: canonical sparse arrays that fit together, or an error that says where not."""
+"""Check the input of the metrics and convert it to canonical sparse arrays of equal shape."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-# Sums and means of float32 probabilities may pass 1 by a few units in the last place; that is no error of the caller.
+from ramify.common.validation import check_integer
+from ramify.data.csr import check_csr
+
+# Sums and means of float32 probabilities can exceed 1 by a few units in the last place.
 PROBABILITY_SLACK = 1e-5
 
 
 @dataclass(frozen=True)
 class Truth:
-    """The true labels that answers are held against."""
+    """The true labels."""
 
     truth: csr_array
 
@@ -30,29 +33,34 @@ class Truth:
 
 @dataclass(frozen=True)
 class Comparison(Truth):
-    """Truth beside scores, and which of the stored scores belong to a positive label."""
+    """True labels and scores, and which of the stored scores belong to a true label."""
 
     scores: csr_array
     is_hit: NDArray[np.bool_]
 
     @property
     def n_absent_positives(self) -> int:
-        """True labels that the model did not name."""
+        """The number of true labels without a stored score."""
         return int(self.truth.nnz - self.is_hit.sum())
 
 
 def compare(Y_true: Any, P: Any) -> Comparison:
-    """Check both arrays and find the positives among the stored scores."""
+    """Check both arrays and find the true labels among the stored scores."""
     scores = as_scores(P)
     truth = as_indicator(Y_true, "Y_true", n_labels=scores.shape[1])
     check_same_shape(truth, "Y_true", scores, "P")
+    return Comparison(truth, scores, hits(truth, scores))
+
+
+def hits(truth: csr_array, scores: csr_array) -> NDArray[np.bool_]:
+    """Mark the stored scores that belong to a true label."""
     is_hit = np.zeros(scores.nnz, dtype=bool)
     is_hit[positions_in(truth, scores)] = True
-    return Comparison(truth, scores, is_hit)
+    return is_hit
 
 
 def positions_in(wanted: csr_array, stored: csr_array) -> NDArray[np.intp]:
-    """Where in `stored.data` the entries of `wanted` lie; those that are not stored are left out."""
+    """Return the positions in `stored.data` of the entries of `wanted` that are stored."""
     wanted_keys, stored_keys = _keys(wanted), _keys(stored)
     if stored_keys.size == 0:
         return np.zeros(0, dtype=np.intp)
@@ -62,12 +70,12 @@ def positions_in(wanted: csr_array, stored: csr_array) -> NDArray[np.intp]:
 
 
 def rows_of(array: csr_array) -> NDArray[np.int64]:
-    """The row number of each stored entry."""
+    """Return the row of each stored entry."""
     return np.repeat(np.arange(array.shape[0], dtype=np.int64), np.diff(array.indptr))
 
 
 def as_indicator(Y: Any, name: str, *, n_labels: int | None = None) -> csr_array:
-    """Canonical 0/1 csr_array of a sparse or dense indicator, or of a 1-D integer array of classes (one-hot)."""
+    """Return a canonical 0/1 csr_array from a sparse or dense indicator or a 1-D integer array of classes."""
     if issparse(Y):
         array = _canonical(Y, name)
     else:
@@ -81,8 +89,8 @@ def as_indicator(Y: Any, name: str, *, n_labels: int | None = None) -> csr_array
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
         raise ValueError(
-            f"{name} must hold only 0 and 1, but {_place(array, at)} holds {array.data[at]!s}; "
-            f"pass (Y > 0) if any positive value marks a label"
+            f"{name} must contain only 0 and 1, but {place(array, at)} is {array.data[at]!s}; "
+            f"pass (Y > 0) if every positive value marks a label"
         )
     if not array.data.all():
         array = array.copy()
@@ -91,7 +99,7 @@ def as_indicator(Y: Any, name: str, *, n_labels: int | None = None) -> csr_array
 
 
 def as_scores(P: Any, name: str = "P") -> csr_array:
-    """Canonical csr_array of finite scores. A dense array names every label, so its zeros are kept."""
+    """Return a canonical csr_array of finite scores. A dense array predicts every label, so its zeros are kept."""
     if issparse(P):
         array = _canonical(P, name)
     else:
@@ -104,29 +112,34 @@ def as_scores(P: Any, name: str = "P") -> csr_array:
         array = csr_array((np.ascontiguousarray(dense).reshape(-1), indices, indptr), shape=dense.shape)
     if array.data.dtype.kind == "f" and not np.isfinite(array.data).all():
         at = int(np.flatnonzero(~np.isfinite(array.data))[0])
-        raise ValueError(f"{name} must hold finite scores, but {_place(array, at)} holds {array.data[at]!s}")
+        raise ValueError(f"{name} must contain finite scores, but {place(array, at)} is {array.data[at]!s}")
     return array
 
 
-def as_probabilities(scores: csr_array, name: str = "P") -> NDArray[np.float64]:
-    """The stored values as float64 in [0, 1]; rounding up to `PROBABILITY_SLACK` outside is clipped."""
-    if not are_probabilities(scores):
-        at = int(np.flatnonzero((scores.data < -PROBABILITY_SLACK) | (scores.data > 1 + PROBABILITY_SLACK))[0])
-        raise ValueError(
-            f"{name} must hold probabilities in [0, 1], but {_place(scores, at)} holds {scores.data[at]!s}; "
-            f"raw scores can be ranked but not compared with frequencies"
-        )
+def as_probabilities(scores: csr_array) -> NDArray[np.float64]:
+    """Return the stored values as float64 in [0, 1]; values up to `PROBABILITY_SLACK` outside are clipped."""
+    check_probabilities(scores)
     return np.clip(scores.data.astype(np.float64), 0.0, 1.0)
 
 
+def check_probabilities(scores: csr_array) -> None:
+    """Raise if a stored value is outside [0, 1] by more than `PROBABILITY_SLACK`."""
+    if not are_probabilities(scores):
+        at = int(np.flatnonzero((scores.data < -PROBABILITY_SLACK) | (scores.data > 1 + PROBABILITY_SLACK))[0])
+        raise ValueError(
+            f"P must contain probabilities in [0, 1], but {place(scores, at)} is {scores.data[at]!s}; "
+            f"raw scores can only be ranked"
+        )
+
+
 def are_probabilities(scores: csr_array) -> bool:
-    """Whether every stored score lies in [0, 1], but for rounding."""
+    """Return whether every stored score is in [0, 1], up to rounding."""
     data = scores.data
     return data.size == 0 or bool(data.min() >= -PROBABILITY_SLACK and data.max() <= 1 + PROBABILITY_SLACK)
 
 
 def number_of_labels(*arrays: Any) -> int:
-    """Columns of whichever is an indicator; among arrays of classes only, what the largest class needs."""
+    """Return the number of columns of the indicator among the arrays, or else the largest class plus one."""
     largest = -1
     for Y in arrays:
         shape = np.shape(Y)
@@ -137,30 +150,24 @@ def number_of_labels(*arrays: Any) -> int:
     return largest + 1
 
 
-_MOST = 2**31 - 1
-
-
 def as_positive_integer(value: Any, name: str) -> int:
-    """An integer of at least 1, and no more than labels can be."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
-    if value > _MOST:
-        raise ValueError(f"{name} must be an integer of at most {_MOST}, got {value!r}")
-    return int(value)
+    """Return an integer between 1 and the largest supported number of labels."""
+    check_integer(name, value, at_least=1)
+    return check_integer(name, value, at_most=np.iinfo(np.int32).max)
 
 
 def check_same_shape(first: csr_array, first_name: str, second: csr_array, second_name: str) -> None:
-    """Refuse two arrays whose rows or labels differ in number."""
+    """Raise if the two arrays differ in the number of rows or labels."""
     if first.shape != second.shape:
         what = "rows" if first.shape[0] != second.shape[0] else "labels (columns)"
         raise ValueError(
-            f"{first_name} has shape {_shape(first)} but {second_name} has shape {_shape(second)}: "
-            f"the number of {what} must agree"
+            f"{first_name} has shape {_shape(first)}, but {second_name} has shape {_shape(second)}; "
+            f"the number of {what} must be equal"
         )
 
 
 def check_one_class_per_row(truth: csr_array) -> None:
-    """Refuse multi-label truth where a metric speaks of the class of a row."""
+    """Raise if a row does not have exactly one label, for metrics that compare classes."""
     per_row = np.diff(truth.indptr)
     if (per_row != 1).any():
         row = int(np.flatnonzero(per_row != 1)[0])
@@ -168,16 +175,16 @@ def check_one_class_per_row(truth: csr_array) -> None:
 
 
 def _keys(array: csr_array) -> NDArray[np.int64]:
-    """One number per stored entry, increasing in a canonical array."""
+    """Return one number per stored entry; they increase in a canonical array."""
     return rows_of(array) * array.shape[1] + array.indices
 
 
 def _canonical(array: Any, name: str) -> csr_array:
-    """csr_array with sorted indices and without duplicates; the caller's array is never changed."""
+    """Return a csr_array with sorted indices and without duplicates; does not change the caller's array."""
     if array.ndim != 2:
         raise ValueError(f"{name} must have two dimensions (rows, labels), got a sparse array with {array.ndim}")
     _check_numbers(array.dtype, name)
-    csr = csr_array(array)
+    csr = check_csr(name, array)
     if not csr.has_canonical_format:
         csr = csr.copy()
         csr.sum_duplicates()
@@ -187,8 +194,8 @@ def _canonical(array: Any, name: str) -> csr_array:
 def _one_hot(classes: NDArray[Any], name: str, n_labels: int | None) -> csr_array:
     if classes.size and classes.dtype.kind not in "iu":
         raise ValueError(
-            f"{name} is one-dimensional, so it must hold integer classes, got dtype {classes.dtype}; "
-            f"number the classes by their column first"
+            f"{name} is one-dimensional, so it must contain integer classes, got dtype {classes.dtype}; "
+            f"replace each class by its column"
         )
     classes = classes.astype(np.int64)
     if n_labels is None:
@@ -196,7 +203,7 @@ def _one_hot(classes: NDArray[Any], name: str, n_labels: int | None) -> csr_arra
     outside = (classes < 0) | (classes >= n_labels)
     if outside.any():
         row = int(np.flatnonzero(outside)[0])
-        raise ValueError(f"{name} must hold classes from 0 to {n_labels - 1}, but row {row} holds {classes[row]}")
+        raise ValueError(f"{name} must contain classes from 0 to {n_labels - 1}, but row {row} is {classes[row]}")
     indptr = np.arange(classes.size + 1, dtype=np.int64)
     return csr_array((np.ones(classes.size, dtype=np.float32), classes, indptr), shape=(classes.size, n_labels))
 
@@ -208,10 +215,11 @@ def _check_two_dimensions(dense: NDArray[Any], name: str) -> None:
 
 def _check_numbers(dtype: np.dtype[Any], name: str) -> None:
     if dtype.kind not in "biuf":
-        raise ValueError(f"{name} must hold real numbers, got dtype {dtype}")
+        raise ValueError(f"{name} must contain real numbers, got dtype {dtype}")
 
 
-def _place(array: csr_array, position: int) -> str:
+def place(array: csr_array, position: int) -> str:
+    """Return the row and column of a stored entry, for error messages."""
     row = int(np.searchsorted(array.indptr, position, side="right")) - 1
     return f"row {row}, column {int(array.indices[position])}"
 

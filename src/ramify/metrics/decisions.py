@@ -1,4 +1,4 @@
-"""F measures of decided labels: 0/1 arrays against 0/1 arrays."""
+"""F measures of 0/1 decisions."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ramify.metrics._inputs import as_indicator, check_same_shape, number_of_lab
 
 
 def macro_f1(Y_true: Any, Y_pred: Any, *, empty: float = 1.0) -> float:
-    """Mean over labels of F_j = 2 tp_j / (positives_j + predicted_j).
+    """Return the mean over labels of F_j = 2 tp_j / (positives_j + predicted_j).
 
-    A label with neither positives nor predictions counts `empty`: 1.0 as in the paper (after Lewis), 0.0 as in
-    scikit-learn. The choice can reverse the order of two models, so report which one it is.
-    Paper: extreme-f-measure, section 2.
+    A label with neither positives nor predictions counts as `empty`: 1.0 as in the paper (after Lewis), 0.0 as in
+    scikit-learn. The choice can reverse the order of two models, so report it.
+    Paper: Jasinska et al. 2016, "Extreme F-Measure Maximization using Sparse Probability Estimates", section 2.
 
     >>> round(macro_f1([[1, 0, 0], [1, 1, 0]], [[1, 0, 0], [0, 1, 0]], empty=0.0), 4)
     0.5556
@@ -29,7 +29,7 @@ def macro_f1(Y_true: Any, Y_pred: Any, *, empty: float = 1.0) -> float:
 
 
 def micro_f1(Y_true: Any, Y_pred: Any, *, empty: float = 1.0) -> float:
-    """F of all decisions pooled: 2 tp / (positives + predicted); `empty` if there is neither.
+    """Return F of all decisions pooled: 2 tp / (positives + predicted), or `empty` if both are 0.
 
     >>> micro_f1([[1, 0, 0], [1, 1, 0]], [[1, 0, 0], [0, 1, 0]])
     0.8
@@ -40,7 +40,7 @@ def micro_f1(Y_true: Any, Y_pred: Any, *, empty: float = 1.0) -> float:
 
 
 def example_f1(Y_true: Any, Y_pred: Any, *, empty: float = 1.0) -> float:
-    """Mean over rows of F_i = 2 tp_i / (positives_i + predicted_i); a row with neither counts `empty`.
+    """Return the mean over rows of F_i = 2 tp_i / (positives_i + predicted_i); a row with neither counts as `empty`.
 
     >>> round(example_f1([[1, 0, 0], [1, 1, 0]], [[1, 0, 0], [0, 1, 0]]), 4)
     0.8333
@@ -51,7 +51,7 @@ def example_f1(Y_true: Any, Y_pred: Any, *, empty: float = 1.0) -> float:
 
 
 def _decisions(Y_true: Any, Y_pred: Any, empty: float) -> tuple[csr_array, csr_array, NDArray[np.intp]]:
-    """Both arrays, checked, and which of the stored predictions are right."""
+    """Return both arrays, checked, and the positions of the correct predictions."""
     if not isinstance(empty, numbers.Real) or not 0.0 <= empty <= 1.0:
         raise ValueError(f"empty must be a number from 0 to 1 (1.0 after Lewis, 0.0 as in scikit-learn), got {empty!r}")
     n_labels = number_of_labels(Y_true, Y_pred)

@@ -1,4 +1,4 @@
-"""What finding labels costs in a label tree, and how few labels most rows ask for."""
+"""The expected search depth in a label tree, and how few labels cover most rows."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from ramify.metrics.ranking import top_positions
 
 
 def expected_depth_at_k(P: Any, depth: ArrayLike, k: int = 1) -> float:
-    """The depth of the deepest of a row's first k labels, averaged over rows.
+    """Return the depth of the deepest of a row's first k labels, averaged over rows.
 
-    `depth` has a number for each label, as `LabelTree.label_depth` has. A row without any label counts 0.
-    Paper: efficiency-precision label trees, section 5.
+    `depth` has one entry per label, for example `LabelTree.label_depth`. A row without predictions counts as 0.
+    Paper: Baharav et al. 2021, "Enabling Efficiency-Precision Trade-offs for Label Trees in Extreme Classification",
+    section 5.
 
     >>> expected_depth_at_k([[0.9, 0.5, 0.1], [0.2, 0.1, 0.7]], depth=[1, 3, 2], k=2)
     2.5
@@ -23,21 +24,24 @@ def expected_depth_at_k(P: Any, depth: ArrayLike, k: int = 1) -> float:
     scores, k = as_scores(P), as_positive_integer(k, "k")
     depths = np.asarray(depth)
     if depths.shape != (scores.shape[1],):
-        raise ValueError(f"depth must have a number for each of {scores.shape[1]} labels, got shape {depths.shape}")
+        raise ValueError(f"depth must have shape ({scores.shape[1]},), one entry per label, got {depths.shape}")
     if scores.shape[0] == 0:
         return float("nan")
     positions = top_positions(scores, min(k, int(scores.shape[1])))
     found = np.where(positions >= 0, np.append(depths[scores.indices], 0)[positions], 0)
     if (found < 0).any():
-        raise ValueError("P names a label that has no place in the tree: its depth is negative")
+        label = int(scores.indices[positions[found < 0][0]])
+        raise ValueError(f"P predicts label {label}, which has depth {depths[label]}, so it is not in the tree")
     return float(found.max(axis=1, initial=0).mean())
 
 
 def labels_needed(Y: Any, k: int | None = 1) -> NDArray[np.int64]:
-    """For each row with labels, how many of the most frequent labels of Y hold k of its labels; None: all of them.
+    """Return, for each row with labels, how many of the most frequent labels of Y cover k of its labels.
 
-    A row with fewer than k labels wants them all. Equally frequent labels go by column.
-    Paper: efficiency-precision label trees, figures 1 and 6.
+    With k=None, or in a row with fewer than k labels, all of the row's labels must be covered. Ties in frequency go to
+    the lower column.
+    Paper: Baharav et al. 2021, "Enabling Efficiency-Precision Trade-offs for Label Trees in Extreme Classification",
+    figures 1 and 6.
 
     >>> labels_needed([[1, 1, 0], [1, 0, 1], [1, 0, 0], [0, 1, 0]], k=1)
     array([1, 1, 1, 2])

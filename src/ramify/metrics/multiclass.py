@@ -1,4 +1,4 @@
-"""Metrics where every row has exactly one class."""
+"""Metrics for multi-class data: every row has exactly one class."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ramify.metrics.ranking import precision, rank
 
 
 def accuracy(Y_true: Any, P: Any) -> float:
-    """Share of the rows whose best label is the true class. `P` holds scores, or is a 1-D array of predicted classes.
+    """Return the fraction of rows whose top label is the true class; `P` may be a 1-D array of predicted classes.
 
     >>> accuracy([0, 1, 1, 2], [0, 1, 2, 2])
     0.75
@@ -20,11 +20,11 @@ def accuracy(Y_true: Any, P: Any) -> float:
 
 
 def entropy_reduction(Y_true: Any, P: Any, *, constant: int | None = None) -> float:
-    """Bits gained over the constant predictor: log2(accuracy) - log2(accuracy of always answering one class).
+    """Return the bits gained over a constant predictor: log2(accuracy) - log2(accuracy of the constant predictor).
 
-    `constant` is that class (the most frequent one in training, say); by default the most frequent of `Y_true`, the
-    best that a constant can do. An accuracy of 0 gives -inf.
-    Paper: online-plt, section 5.2.
+    `constant` is the class it predicts, for example the most frequent one in training; by default the most frequent
+    class of `Y_true`, the best possible constant. An accuracy of 0 gives -inf.
+    Paper: Jasinska-Kobus et al. 2021, "Online probabilistic label trees", section 5.2.
 
     >>> entropy_reduction([0, 0, 1, 2], [0, 0, 1, 2])
     1.0
@@ -40,8 +40,8 @@ def entropy_reduction(Y_true: Any, P: Any, *, constant: int | None = None) -> fl
         raise ValueError(f"constant must be a class from 0 to {n_labels - 1}, got {constant!r}")
     if counts[constant] == 0:
         raise ValueError(
-            f"constant {constant} never occurs in Y_true, so the constant predictor's accuracy is 0 and the reduction "
-            f"has no bound; leave constant=None to compare with the most frequent class"
+            f"constant {constant} never occurs in Y_true, so the accuracy of the constant predictor is 0 and the "
+            f"reduction is infinite; pass constant=None to compare with the most frequent class"
         )
     with np.errstate(divide="ignore"):
         return float(np.log2(_accuracy(comparison)) - np.log2(counts[constant] / n_rows))

@@ -1,4 +1,4 @@
-"""How well a split keeps classes together and sides alike: what LOMtree's theory speaks of."""
+"""Purity and balance of a split of the rows, as in the LOMtree paper."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 
 class PartitionQuality(NamedTuple):
-    """Of one split: J, between 0 and 1; alpha, the share that is not with its class; beta, the share on the right."""
+    """The objective J of a split (0 to 1), alpha (the fraction apart from its class), and beta (the fraction right)."""
 
     objective: float
     purity: float
@@ -17,9 +17,10 @@ class PartitionQuality(NamedTuple):
 
 
 def partition_quality(y: ArrayLike, goes_right: ArrayLike) -> PartitionQuality:
-    """The objective J, the purity factor alpha and the balancing factor beta of a split of rows of these classes.
+    """Return the objective J, the purity factor alpha and the balancing factor beta of a split.
 
-    J is 1 exactly for a split that is pure (alpha 0) and balanced (beta a half). Paper: lomtree, section 2.2.
+    J is 1 if and only if the split is pure (alpha = 0) and balanced (beta = 1/2).
+    Paper: Choromanska and Langford 2015, "Logarithmic Time Online Multiclass prediction", section 2.2.
 
     >>> partition_quality(["a", "a", "b", "c"], [True, True, False, False])
     PartitionQuality(objective=1.0, purity=0.0, balance=0.5)
@@ -28,7 +29,8 @@ def partition_quality(y: ArrayLike, goes_right: ArrayLike) -> PartitionQuality:
     _, codes = np.unique(np.asarray(y), return_inverse=True)
     if right.ndim != 1 or codes.shape != right.shape or not len(right):
         raise ValueError(
-            f"y and goes_right need one entry a row, at least one: got shapes {codes.shape} and {right.shape}"
+            f"y and goes_right must have one entry per row and at least one row, got shapes {codes.shape} and "
+            f"{right.shape}"
         )
     share = np.bincount(codes) / len(right)
     right_of_class = np.bincount(codes, right) / np.bincount(codes)
@@ -38,7 +40,9 @@ def partition_quality(y: ArrayLike, goes_right: ArrayLike) -> PartitionQuality:
 
 
 def leaf_entropy(y: ArrayLike, leaf: ArrayLike) -> float:
-    """G of a tree: the entropy of each leaf's classes, in nats, averaged over the rows. Paper: lomtree, section 2.3.
+    """Return G of a tree: the entropy of the classes in each leaf, in nats, averaged over the rows.
+
+    Paper: Choromanska and Langford 2015, "Logarithmic Time Online Multiclass prediction", section 2.3.
 
     >>> round(leaf_entropy(["a", "b", "c", "c"], [0, 0, 1, 1]), 4)
     0.3466
@@ -46,7 +50,9 @@ def leaf_entropy(y: ArrayLike, leaf: ArrayLike) -> float:
     _, codes = np.unique(np.asarray(y), return_inverse=True)
     _, leaves = np.unique(np.asarray(leaf), return_inverse=True)
     if codes.shape != leaves.shape or codes.ndim != 1 or not len(codes):
-        raise ValueError(f"y and leaf need one entry a row, at least one: got shapes {codes.shape} and {leaves.shape}")
+        raise ValueError(
+            f"y and leaf must have one entry per row and at least one row, got shapes {codes.shape} and {leaves.shape}"
+        )
     cell, inverse, count = np.unique(
         leaves.astype(np.int64) * (codes.max() + 1) + codes, return_inverse=True, return_counts=True
     )

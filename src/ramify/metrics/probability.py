@@ -1,4 +1,4 @@
-"""How good the probabilities themselves are: proper losses and calibration."""
+"""The quality of probabilities: proper losses and calibration."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from ramify.metrics._inputs import Comparison, as_positive_integer, as_probabilities, check_one_class_per_row, compare
 
-# Near the resolution of float32 below 1, so that no stored probability below 1 is moved by more than rounding.
+# About the resolution of float32 below 1, so clipping changes a probability below 1 by no more than rounding.
 CLIP = 1e-7
 
 
 @dataclass(frozen=True)
 class ReliabilityCurve:
-    """One entry per bin of equal width; an empty bin has count 0 and nan elsewhere."""
+    """One entry per bin of equal width; an empty bin has count 0 and is otherwise nan."""
 
     mean_probability: NDArray[np.float64]
     frequency: NDArray[np.float64]
@@ -25,11 +25,11 @@ class ReliabilityCurve:
 
 
 def log_loss(Y_true: Any, P: Any, *, eps: float = CLIP, multiclass: bool = False) -> float:
-    """Negative log likelihood of a row's labels, each on its own: summed over labels, averaged over rows, in nats.
+    """Return the negative log likelihood of independent labels, summed over labels, averaged over rows, in nats.
 
-    Probabilities are clipped to [eps, 1 - eps]. A label that is not stored counts as probability 0, clipped too, so a
-    true label that the model did not name costs -log(eps): compare models on answers of the same length.
-    With `multiclass`, a row has exactly one class and the loss is -log of that class's probability alone.
+    Probabilities are clipped to [eps, 1 - eps]. A label that is not stored has probability 0 before clipping, so a
+    missing true label costs -log(eps): compare models on predictions of the same length.
+    With `multiclass`, every row has exactly one class and the loss is -log of the probability of that class.
 
     >>> import numpy as np
     >>> round(log_loss([[1, 0]], np.array([[0.5, 0.5]])), 4)
@@ -38,7 +38,7 @@ def log_loss(Y_true: Any, P: Any, *, eps: float = CLIP, multiclass: bool = False
     0.6931
     """
     if not isinstance(eps, numbers.Real) or not 0.0 < eps < 0.5:
-        raise ValueError(f"eps must lie between 0 and 0.5, got {eps!r}")
+        raise ValueError(f"eps must be a number above 0 and below 0.5, got {eps!r}")
     comparison, p = _probabilities(Y_true, P)
     if multiclass:
         check_one_class_per_row(comparison.truth)
@@ -46,7 +46,7 @@ def log_loss(Y_true: Any, P: Any, *, eps: float = CLIP, multiclass: bool = False
 
 
 def brier_score(Y_true: Any, P: Any) -> float:
-    """Squared error of the probabilities, summed over labels, averaged over rows; a label not stored counts as 0.
+    """Return the squared error, summed over labels, averaged over rows; a label that is not stored counts as 0.
 
     For rows with exactly one class this is Brier's original score, from 0 to 2.
 
@@ -58,11 +58,11 @@ def brier_score(Y_true: Any, P: Any) -> float:
 
 
 def reliability_curve(Y_true: Any, P: Any, n_bins: int = 10, *, absent_positives: bool = False) -> ReliabilityCurve:
-    """Mean probability, observed frequency and count of the stored estimates in bins of equal width.
+    """Return the mean probability, observed frequency and count of the stored estimates in bins of equal width.
 
-    Bin b holds lower <= p < upper, the last one also p = 1. With `absent_positives`, true labels that are not stored
-    join the first bin with probability 0. Labels that are neither stored nor true never count: they are nearly all of
-    the n x m and would drown the rest.
+    A bin holds lower <= p < upper; the last bin includes p = 1. With `absent_positives`, true labels that are not
+    stored join the first bin with probability 0. Labels that are neither stored nor true do not count: they are nearly
+    all of the n x m labels and would dominate the first bin.
 
     >>> import numpy as np
     >>> reliability_curve([[1, 0, 1]], np.array([[0.9, 0.3, 0.7]]), n_bins=2).frequency
@@ -73,11 +73,11 @@ def reliability_curve(Y_true: Any, P: Any, n_bins: int = 10, *, absent_positives
 
 
 def expected_calibration_error(Y_true: Any, P: Any, n_bins: int = 10) -> float:
-    """Mean gap between probability and frequency over bins of equal width, each bin weighed by its count.
+    """Return the mean gap between probability and frequency over bins of equal width, weighted by bin count.
 
-    Counted are the stored estimates and, with probability 0, the true labels that are not stored: the gap of
-    `reliability_curve(..., absent_positives=True)`. What is stored decides, so compare models on answers
-    cut in the same way (same `top_k` and `threshold`). Nothing to count gives nan.
+    This counts the stored estimates and, with probability 0, the true labels that are not stored: the gap of
+    `reliability_curve(..., absent_positives=True)`. The result depends on what is stored, so compare models with the
+    same `top_k` and `threshold`. Without anything to count the result is nan.
 
     >>> import numpy as np
     >>> round(expected_calibration_error([[1, 0]], np.array([[0.75, 0.25]])), 4)
@@ -90,7 +90,7 @@ def expected_calibration_error(Y_true: Any, P: Any, n_bins: int = 10) -> float:
 def mean_log_loss(
     comparison: Comparison, p: NDArray[np.float64], eps: float = CLIP, *, multiclass: bool = False
 ) -> float:
-    """Log loss of checked input."""
+    """Return the log loss of checked input."""
     if comparison.n_rows == 0:
         return float("nan")
     clipped = np.clip(p, eps, 1.0 - eps)
@@ -104,7 +104,7 @@ def mean_log_loss(
 
 
 def mean_squared_error(comparison: Comparison, p: NDArray[np.float64]) -> float:
-    """Brier score of checked input; a true label that is not stored adds 1."""
+    """Return the Brier score of checked input; a true label that is not stored adds 1."""
     if comparison.n_rows == 0:
         return float("nan")
     return (float(((p - comparison.is_hit) ** 2).sum()) + comparison.n_absent_positives) / comparison.n_rows
@@ -113,9 +113,9 @@ def mean_squared_error(comparison: Comparison, p: NDArray[np.float64]) -> float:
 def binned(
     comparison: Comparison, p: NDArray[np.float64], n_bins: int = 10, absent_positives: bool = True
 ) -> ReliabilityCurve:
-    """The reliability curve of checked input."""
+    """Return the reliability curve of checked input."""
     edges = np.linspace(0.0, 1.0, n_bins + 1)
-    # Comparing with the edges, not truncating p * n_bins, so that p = edge falls on the side that the edge says.
+    # Compare with the edges: truncating p * n_bins could put p = edge into the wrong bin.
     bin_of = np.minimum(np.searchsorted(edges, p, side="right") - 1, n_bins - 1)
     count = np.bincount(bin_of, minlength=n_bins).astype(np.int64)
     mass = np.bincount(bin_of, weights=p, minlength=n_bins)
@@ -128,7 +128,7 @@ def binned(
 
 
 def calibration_gap(curve: ReliabilityCurve) -> float:
-    """Mean distance of a curve from the diagonal."""
+    """Return the mean distance of a curve from the diagonal."""
     filled = curve.count > 0
     if not filled.any():
         return float("nan")

@@ -1,4 +1,4 @@
-"""Metrics of the first k labels of each row, plain and propensity scored."""
+"""Metrics of the top k labels of each row, plain and propensity scored."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ramify.metrics._inputs import Comparison, Truth, as_indicator, as_positive_
 
 
 def precision_at_k(Y_true: Any, P: Any, k: int = 5) -> float:
-    """Share of the first k places that hold a true label, averaged over rows.
+    """Return the fraction of the top k labels that are true, averaged over rows.
 
-    Always divided by k, so a row with fewer than k true labels or predictions cannot reach 1.
+    The divisor is always k, so a row with fewer than k true labels or predictions cannot reach 1.
 
     >>> import numpy as np
     >>> P = np.array([[0.9, 0.1, 0.5], [0.2, 0.7, 0.3]])
@@ -28,9 +28,9 @@ def precision_at_k(Y_true: Any, P: Any, k: int = 5) -> float:
 
 
 def recall_at_k(Y_true: Any, P: Any, k: int = 5) -> float:
-    """Share of a row's true labels that are among its first k, averaged over rows.
+    """Return the fraction of a row's true labels that are among its top k, averaged over rows.
 
-    A row without labels counts 0, as in scikit-learn.
+    A row without labels counts as 0, as in scikit-learn.
 
     >>> import numpy as np
     >>> recall_at_k([[1, 0, 1], [1, 0, 0]], np.array([[0.9, 0.1, 0.5], [0.2, 0.7, 0.3]]), k=1)
@@ -40,9 +40,9 @@ def recall_at_k(Y_true: Any, P: Any, k: int = 5) -> float:
 
 
 def ndcg_at_k(Y_true: Any, P: Any, k: int = 5) -> float:
-    """Normalised discounted cumulative gain: a hit at place r gains 1/log2(r + 1), divided by the best attainable.
+    """Return the normalised discounted cumulative gain: a hit at rank r gains 1/log2(r + 1), divided by the ideal gain.
 
-    The best attainable has the row's min(k, number of true labels) hits first. A row without labels counts 0.
+    The ideal ranking starts with the row's min(k, number of true labels) hits. A row without labels counts as 0.
 
     >>> import numpy as np
     >>> ndcg_at_k([[1, 0, 1]], np.array([[0.9, 0.1, 0.5]]), k=3)
@@ -52,9 +52,9 @@ def ndcg_at_k(Y_true: Any, P: Any, k: int = 5) -> float:
 
 
 def coverage_at_k(Y_true: Any, P: Any, k: int = 5) -> float:
-    """Share of the labels with a positive in `Y_true` that are found at least once among the first k of such a row.
+    """Return the fraction of the labels in `Y_true` that are a correct top-k prediction in at least one row.
 
-    Without any positive the answer is 0.
+    Without any true label the result is 0.
 
     >>> import numpy as np
     >>> coverage_at_k([[1, 0, 1], [1, 0, 0]], np.array([[0.9, 0.1, 0.5], [0.2, 0.7, 0.3]]), k=1)
@@ -64,11 +64,12 @@ def coverage_at_k(Y_true: Any, P: Any, k: int = 5) -> float:
 
 
 def psp_at_k(Y_true: Any, P: Any, propensity: Any, k: int = 5) -> float:
-    """Propensity scored precision: a hit on label l weighs 1/p_l, so rare labels count more.
+    """Return the propensity scored precision: a hit on label l has weight 1/p_l, so rare labels count more.
 
-    Normalised as in the Extreme Classification Repository: the sum over all rows, divided by the sum that
-    ranking the true labels by falling weight would reach. `propensity` has an entry per label; see `propensities`.
-    Paper: Jain et al. 2016, section 4.
+    Normalised as in the Extreme Classification Repository: the sum over all rows, divided by the sum for the true
+    labels ranked by decreasing weight. `propensity` has one entry per label; see `propensities`.
+    Paper: Jain et al. 2016, "Extreme Multi-label Loss Functions for Recommendation, Tagging, Ranking & Other Missing
+    Label Applications", section 4.
 
     >>> import numpy as np
     >>> psp_at_k([[1, 0, 1]], np.array([[0.9, 0.1, 0.5]]), propensity=[1.0, 0.5, 0.25], k=1)
@@ -79,11 +80,11 @@ def psp_at_k(Y_true: Any, P: Any, propensity: Any, k: int = 5) -> float:
 
 
 def psndcg_at_k(Y_true: Any, P: Any, propensity: Any, k: int = 5) -> float:
-    """Propensity scored nDCG: a hit on label l at place r gains 1/(p_l log2(r + 1)).
+    """Return the propensity scored nDCG: a hit on label l at rank r gains 1/(p_l log2(r + 1)).
 
     Normalised as in the Extreme Classification Repository: each row is divided by its ideal unweighted gain, and the
-    sum over rows by the same sum for the true labels ranked by falling weight. A row without labels adds nothing.
-    Paper: Jain et al. 2016, section 4.
+    sum over rows by the same sum for the true labels ranked by decreasing weight. A row without labels adds nothing.
+    Paper: as for `psp_at_k`.
 
     >>> import numpy as np
     >>> psndcg_at_k([[1, 0, 1]], np.array([[0.1, 0.2, 0.9]]), propensity=[1.0, 0.5, 0.25], k=1)
@@ -94,11 +95,11 @@ def psndcg_at_k(Y_true: Any, P: Any, propensity: Any, k: int = 5) -> float:
 
 
 def propensities(Y_train: Any, A: float = 0.55, B: float = 1.5, *, n_labels: int | None = None) -> NDArray[np.float64]:
-    """Probability that a true label l was recorded at all: 1/(1 + C exp(-A log(N_l + B))), C = (log n - 1)(B + 1)^A.
+    """Return the probability that a true label l is recorded: 1/(1 + C exp(-A log(N_l + B))), C = (log n - 1)(B + 1)^A.
 
-    N_l counts label l in the n training rows. Usual values: A=0.5, B=0.4 for Wikipedia sets, A=0.6, B=2.6 for Amazon
-    sets, the defaults otherwise. `n_labels` tells the number of classes if `Y_train` is 1-D.
-    Paper: Jain et al. 2016, section 4.
+    N_l is the count of label l in the n training rows. Common values: A=0.5, B=0.4 for Wikipedia data, A=0.6, B=2.6
+    for Amazon data, the defaults otherwise. `n_labels` is the number of classes if `Y_train` is 1-D.
+    Paper: as for `psp_at_k`.
 
     >>> import numpy as np
     >>> propensities(np.eye(4, 3)).round(3)
@@ -123,10 +124,10 @@ def propensities(Y_train: Any, A: float = 0.55, B: float = 1.5, *, n_labels: int
 
 @dataclass(frozen=True)
 class Ranked(Truth):
-    """The first places of every row: which label stands there, and whether it is a hit."""
+    """The top labels of every row, and whether each is a hit."""
 
     hits: NDArray[np.bool_]
-    labels: NDArray[np.int64]  # 0 where the row has no more predictions; such a place is never a hit
+    labels: NDArray[np.int64]  # 0 after the row's last prediction, and never a hit there
 
     @property
     def n_true(self) -> NDArray[np.int64]:
@@ -135,25 +136,25 @@ class Ranked(Truth):
 
 @dataclass(frozen=True)
 class BestRanking:
-    """What propensity scored metrics divide by: the weights of each row's true labels, largest first."""
+    """The weights of each row's true labels in decreasing order, which normalise the propensity scored metrics."""
 
     weight: NDArray[np.float64]
     attainable: NDArray[np.float64]
 
 
 def rank(comparison: Comparison, k: int) -> Ranked:
-    """Order each row by falling score, equal scores by column, and keep the first k places."""
+    """Sort each row by decreasing score, ties by column, and keep the top k."""
     positions = top_positions(comparison.scores, min(k, comparison.n_labels))
-    stands = positions >= 0
+    is_filled = positions >= 0
     hits = np.zeros(positions.shape, dtype=bool)
     labels = np.zeros(positions.shape, dtype=np.int64)
-    hits[stands] = comparison.is_hit[positions[stands]]
-    labels[stands] = comparison.scores.indices[positions[stands]]
+    hits[is_filled] = comparison.is_hit[positions[is_filled]]
+    labels[is_filled] = comparison.scores.indices[positions[is_filled]]
     return Ranked(comparison.truth, hits, labels)
 
 
 def top_positions(scores: csr_array, k: int) -> NDArray[np.int64]:
-    """Positions in `scores.data` of each row's k best, best first, -1 beyond its last; shape (n, k)."""
+    """Return the positions in `scores.data` of each row's top k, padded with -1; shape (n, k)."""
     answer = np.full((scores.shape[0], k), -1, dtype=np.int64)
     if k == 0:
         return answer
@@ -170,25 +171,24 @@ def top_positions(scores: csr_array, k: int) -> NDArray[np.int64]:
 def _contenders(
     falling: NDArray[Any], indptr: NDArray[np.int64], k: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Positions of the entries not worse than their row's k-th best, and the row pointers of what is left.
+    """Return the positions of the entries at least as good as their row's k-th best, and their indptr.
 
-    Finding the k-th best is several times cheaper than sorting the row, and few entries remain to be sorted.
+    Finding the k-th best is several times cheaper than sorting the row, and leaves few entries to sort.
     """
-    hopeless = np.zeros(falling.size, dtype=bool)
+    is_worse = np.zeros(falling.size, dtype=bool)
     for _, position, key in _padded(falling, indptr, longer_than=2 * k):
         kth_best = np.partition(key, k - 1, axis=1)[:, k - 1 : k]
-        hopeless[position[(key > kth_best) & (position >= 0)]] = True
-    kept_before = np.concatenate([[0], np.cumsum(~hopeless)])
-    return np.flatnonzero(~hopeless), kept_before[indptr]
+        is_worse[position[(key > kth_best) & (position >= 0)]] = True
+    kept_before = np.concatenate([[0], np.cumsum(~is_worse)])
+    return np.flatnonzero(~is_worse), kept_before[indptr]
 
 
 def _padded(
     falling: NDArray[Any], indptr: NDArray[np.int64], longer_than: int = 0
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]]:
-    """Rows of similar length as rectangles: row numbers, positions (-1 for padding), values (inf for padding).
+    """Yield rows of similar length as padded arrays: rows, positions (-1 for padding), values (inf for padding).
 
-    Lengths in a rectangle differ by less than a factor of two, so padding at most doubles the work however uneven
-    the rows are.
+    Lengths within an array differ by less than a factor of two, so padding at most doubles the work.
     """
     length = np.diff(indptr)
     bucket = np.ceil(np.log2(np.maximum(length, 1))).astype(np.int64)
@@ -206,22 +206,22 @@ def _padded(
 
 
 def inverse_propensity(propensity: Any, n_labels: int) -> NDArray[np.float64]:
-    """Check the propensities and turn them into weights."""
+    """Check the propensities and return their inverses, the weights."""
     try:
         p = np.asarray(propensity, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"propensity must be an array with one entry per label, got {propensity!r}") from error
     if p.shape != (n_labels,):
-        raise ValueError(f"propensity must have one entry per label, shape ({n_labels},), got shape {p.shape}")
+        raise ValueError(f"propensity must have shape ({n_labels},), one entry per label, got {p.shape}")
     wrong = ~((p > 0) & (p <= 1))
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
-        raise ValueError(f"propensity must lie in (0, 1], but label {at} has {p[at]!s}")
+        raise ValueError(f"propensity must be above 0 and at most 1, but label {at} has {p[at]!s}")
     return 1.0 / p
 
 
 def best_ranking(ranked: Ranked, weight: NDArray[np.float64]) -> BestRanking:
-    """Rank the true labels by weight: nobody can do better."""
+    """Rank the true labels by weight, the best possible ranking."""
     truth = ranked.truth
     weighted = csr_array((weight[truth.indices], truth.indices, truth.indptr), shape=truth.shape)
     positions = top_positions(weighted, ranked.hits.shape[1])
@@ -273,7 +273,7 @@ def _discount(ranked: Ranked, k: int) -> NDArray[np.float64]:
 
 
 def _ideal_gain(ranked: Ranked, k: int) -> NDArray[np.float64]:
-    """Gain of each row's true labels ranked first; 1 for a row without labels, which gains nothing anyway."""
+    """Return the gain of each row's true labels ranked first; 1 for a row without labels, to avoid dividing by 0."""
     attainable = np.concatenate([[1.0], np.cumsum(_discount(ranked, k))])
     answer: NDArray[np.float64] = attainable[np.minimum(ranked.n_true, k)]
     return answer

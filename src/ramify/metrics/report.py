@@ -1,4 +1,4 @@
-"""The usual report: every metric of a test run in one pass over the ranking."""
+"""The usual report: all metrics of a test run, from one ranking."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ramify.metrics.probability import binned, calibration_gap, mean_log_loss, m
 
 
 def evaluate(Y_true: Any, P: Any, ks: Iterable[int] = (1, 3, 5), propensity: Any = None) -> dict[str, float]:
-    """The field's table for one model: P, R, nDCG and coverage at each k, then log loss, Brier score and calibration.
+    """Return P, R, nDCG and coverage at each k, log loss, Brier score and expected calibration error of one model.
 
-    With `propensity` (see `propensities`) also PSP and PSnDCG. Log loss, Brier score and expected calibration error
-    are left out if `P` holds raw scores, that is, anything outside [0, 1].
+    With `propensity` (see `propensities`) also PSP and PSnDCG. Log loss, Brier score and calibration error are left
+    out if `P` contains raw scores: anything outside [0, 1].
 
     >>> import numpy as np
     >>> report = evaluate([[1, 0, 1], [1, 0, 0]], np.array([[0.9, 0.1, 0.5], [0.2, 0.7, 0.3]]), ks=(1, 2))
@@ -22,10 +22,10 @@ def evaluate(Y_true: Any, P: Any, ks: Iterable[int] = (1, 3, 5), propensity: Any
     (0.5, 0.5, 'nDCG@2')
     """
     if not isinstance(ks, Iterable):
-        raise ValueError(f"ks must name the places to measure at, for example ks=(1, 3, 5), got {ks!r}")
+        raise ValueError(f"ks must be a collection of ranks, for example ks=(1, 3, 5), got {ks!r}")
     places = sorted({as_positive_integer(k, "every k of ks") for k in ks})
     if not places:
-        raise ValueError("ks is empty; name at least one k, for example ks=(1, 3, 5)")
+        raise ValueError("ks is empty; pass at least one k, for example ks=(1, 3, 5)")
     comparison = compare(Y_true, P)
     ranked = ranking.rank(comparison, places[-1])
     report = {f"P@{k}": ranking.precision(ranked, k) for k in places}

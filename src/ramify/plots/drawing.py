@@ -1,4 +1,4 @@
-"""What all pictures share: colours, axes, one look, and saving."""
+"""Code shared by all plots: colours, axes, style and saving."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's palette: told apart with every common form of colour blindness. Markers differ too, for print in grey.
+# The palette of Okabe and Ito: distinct for all common types of colour blindness. Markers differ too, for grey prints.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 GREY = "#6B6B6B"
 
 
-def telling_ranks(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Ranks from 1 at which the curves bend, and some between: a million labels need no million points in a file."""
+def curve_ranks(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the ranks (from 1) where the curve bends, and some between: a million labels need far fewer points."""
     bends = np.flatnonzero(np.diff(counts))
     between = np.geomspace(1, counts.size, 400).astype(np.int64)
     return np.unique(np.concatenate([bends + 1, bends + 2, between, [1, counts.size]]))
 
 
 def wilson(frequency: NDArray[np.float64], count: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """95 % interval of a frequency; sound for few estimates and near 0 and 1, where the normal one is not."""
+    """Return the 95 % Wilson interval of a frequency, which is valid for few estimates and near 0 and 1."""
     z = 1.96
     centre = (frequency + z * z / (2 * count)) / (1 + z * z / count)
     half = z / (1 + z * z / count) * np.sqrt(frequency * (1 - frequency) / count + (z / (2 * count)) ** 2)
@@ -35,9 +35,17 @@ def wilson(frequency: NDArray[np.float64], count: NDArray[np.int64]) -> tuple[ND
 
 
 def check_drawable(value: Any, name: str, wanted: str, *attributes: str) -> None:
-    """Refuse what has not all that is drawn of it, a classifier in the place of its tree for instance."""
+    """Raise TypeError if an attribute needed for the plot is missing, for example of a classifier instead of a tree."""
     if not all(hasattr(value, attribute) for attribute in attributes):
         raise TypeError(f"{name} must be {wanted}, got {type(value).__name__}")
+
+
+def check_number_of_series(number: int, name: str, what: str) -> None:
+    """Raise if there is nothing to plot, or more series than distinct colours."""
+    if number == 0:
+        raise ValueError(f"{name} is empty; pass at least one {what}")
+    if number > len(COLOURS):
+        raise ValueError(f"{name} has {number} {what}s, but a plot can show at most {len(COLOURS)}")
 
 
 def new_figure(width: float, height: float, path: str | PathLike[str] | None) -> Figure:
@@ -51,7 +59,7 @@ def new_figure(width: float, height: float, path: str | PathLike[str] | None) ->
 
 
 def finish(figure: Figure, path: str | PathLike[str] | None) -> Figure:
-    """One look for all axes; then save if asked."""
+    """Apply the common style to all axes, and save the figure if a path is given."""
     for axes in figure.axes:
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(which="major", color="#DDDDDD", linewidth=0.7)
@@ -72,13 +80,13 @@ def finish(figure: Figure, path: str | PathLike[str] | None) -> Figure:
 
 
 def count_axis(axes: Axes, largest: int, headroom: float) -> None:
-    """A logarithmic axis of counts on which a single one is visible, with room above the largest."""
+    """Scale a logarithmic axis of counts so that 1 is visible, with room above the largest."""
     axes.set_ylim(0.7, max(largest**headroom * 2, 12))
     readable_log_ticks(axes.yaxis)
 
 
 def readable_log_ticks(axis: Any) -> None:
-    """1,000 rather than 10^3; 1, 2 and 5 of each decade if there are few decades, else the decades alone."""
+    """Write 1,000 instead of 10^3; label 1, 2 and 5 of each decade if there are few decades, else only decades."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     low, high = sorted(axis.get_view_interval())
@@ -88,10 +96,10 @@ def readable_log_ticks(axis: Any) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def formatter(words: Any) -> Any:
+def formatter(format_value: Any) -> Any:
     from matplotlib.ticker import FuncFormatter
 
-    return FuncFormatter(lambda value, _position: words(value))
+    return FuncFormatter(lambda value, _position: format_value(value))
 
 
 def integers(largest: int) -> Any:

@@ -1,4 +1,4 @@
-"""Progressive validation: every example is a test first and a lesson after it."""
+"""Progressive validation: the model is tested on every example before it learns it."""
 
 from ramify.progressive.evaluation import Evaluation, evaluate
 from ramify.progressive.result import ProgressiveResult, Score, Window

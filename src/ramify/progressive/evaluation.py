@@ -1,4 +1,4 @@
-"""Test, then train: the loop, and what it keeps count of."""
+"""Progressive validation: the test-then-train loop and its statistics."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ramify.common.validation import check_integer
 from ramify.progressive.result import ProgressiveResult, Score, Window
 from ramify.progressive.rows import SeparateRows, is_fitted, is_one_class_each, joined, label_rows, n_rows, part, pieces
 
-# Rows that a model tests and learns in one call of the core; the display waits no longer than that.
+# Maximum number of rows that a model tests and learns in one call of the core, between updates of the display.
 AT_ONCE = 1024
 
 
 class Evaluation:
-    """Test-then-train as rows come: `update` with what has come, `finish` at the end; see `evaluate`."""
+    """Incremental progressive validation: call `update` with new rows, and `finish` at the end; see `evaluate`."""
 
     def __init__(
         self, model: Any, *, block: int = 1, window: int = 1000, k: Sequence[int] = (1, 3, 5), name: str | None = None
@@ -31,7 +31,7 @@ class Evaluation:
         self.model = model
         self.window = check_integer("window", window, at_least=1)
         if not isinstance(k, Iterable):
-            raise ValueError(f"k must name where rankings are cut, for example k=(1, 3, 5), got {k!r}")
+            raise ValueError(f"k must be a collection of ranks, for example k=(1, 3, 5), got {k!r}")
         cuts = {check_integer("k", at, at_least=1) for at in k}
         block = check_integer("block", block, at_least=1)
         self.result = ProgressiveResult(name or type(model).__name__, tuple(sorted(cuts | {1})), block)
@@ -43,7 +43,7 @@ class Evaluation:
         self._held: tuple[Any, Any] | None = None
 
     def update(self, X: Any, y: Any) -> list[Window]:
-        """Test and learn further rows (never one across the end of a window); the windows that they complete."""
+        """Test and learn more rows, and return the windows they complete. No call crosses the end of a window."""
         if self._held is not None:
             X, y = joined(self._held[0], X), joined(self._held[1], y)
             self._held = None
@@ -53,7 +53,7 @@ class Evaluation:
             stop = min(size, start + self.window - self._open.n_rows, start + AT_ONCE)
             taken = self._take(part(X, start, stop), part(y, start, stop))
             if taken == 0:
-                # Without a single label a model cannot begin: these rows are learned along with the first that has one.
+                # A model cannot start without any label: hold these rows until the first row with one.
                 self._held = (part(X, start, size), part(y, start, size))
                 break
             start += taken
@@ -62,17 +62,17 @@ class Evaluation:
         return self.result.windows[done:]
 
     def finish(self) -> ProgressiveResult:
-        """End the last window, however short; the result."""
+        """Close the last window, even if it is short, and return the result."""
         if self._held is not None:
-            raise ValueError("no row has a label, so nothing could be learned: at least one must have one")
+            raise ValueError("no row has a label; learning needs at least one")
         if self._open.n_rows:
             self._close_window()
         return self.result
 
-    # --- one piece ------------------------------------------------------------------------------------------------
+    # --- one batch ------------------------------------------------------------------------------------------------
 
     def _take(self, X: Any, y: Any) -> int:
-        """Test and learn these rows; how many of them."""
+        """Test and learn a prefix of these rows; return its length."""
         truth = label_rows(y)
         self.result.is_multiclass = self.result.is_multiclass or is_one_class_each(y)
         began = time.perf_counter()
@@ -101,17 +101,17 @@ class Evaluation:
         hits = np.zeros((len(truth), deepest), dtype=bool)
         for start in range(0, len(truth), size):
             stop = min(start + size, len(truth))
-            for row, answer in enumerate(self._ask(part(X, start, stop), deepest), start=start):
-                for rank, (label, _) in enumerate(answer):
+            for row, predicted in enumerate(self._predict(part(X, start, stop), deepest), start=start):
+                for rank, (label, _) in enumerate(predicted):
                     hits[row, rank] = label in truth[row]
             self._learn(part(X, start, stop), part(y, start, stop))
         return hits
 
-    def _ask(self, X: Any, top_k: int) -> list[list[tuple[Any, float]]]:
+    def _predict(self, X: Any, top_k: int) -> list[list[tuple[Any, float]]]:
         if isinstance(X, SeparateRows):
             return [self.model.predict_one(x, top_k=top_k) for x in X]
-        answers: list[list[tuple[Any, float]]] = self.model.predict_labels(X, top_k=top_k)
-        return answers
+        predicted: list[list[tuple[Any, float]]] = self.model.predict_labels(X, top_k=top_k)
+        return predicted
 
     def _learn(self, X: Any, y: Any) -> None:
         if not isinstance(X, SeparateRows):
@@ -121,7 +121,7 @@ class Evaluation:
             self.model.learn_one(x, labels)
 
     def _constant_hits(self, truth: list[Any]) -> int:
-        """How many rows have the label that was the most frequent before them; the first to reach a count keeps it."""
+        """Count the rows that have the label that was most frequent before them; ties go to the first to get there."""
         counts, best, hits = self._counts, self._most_frequent, 0
         for labels in truth:
             hits += best is not None and best in labels
@@ -162,7 +162,7 @@ class _Sums:
 
 
 def _hits_by_column(indptr: NDArray[np.int64], columns: NDArray[np.int32], truth: Any, depth: int) -> NDArray[np.bool_]:
-    """Which places of each row's answer hold a true label."""
+    """Mark the ranks of each row's prediction with a true label."""
     size = np.diff(indptr)
     row = np.repeat(np.arange(len(size)), size)
     place = np.arange(len(columns)) - np.repeat(indptr[:-1], size)
@@ -186,25 +186,29 @@ def evaluate(
     multiclass: bool = False,
     verbose: bool = False,
 ) -> ProgressiveResult:
-    """Test the model on each example, then let it learn it: the model ends as after `partial_fit` of all of them.
+    """Test the model on each example, then train it on that example. The final model equals `partial_fit` on all.
 
-    Paper: online-plt, section 5.2.
+    Paper: Jasinska-Kobus et al. 2021, "Online probabilistic label trees", section 5.2.
 
     Parameters
     ----------
     model
-        Anything with `partial_fit` and `predict_labels`; fitted or not.
+        A model with `partial_fit` and `predict_labels`, fitted or not.
     X, Y
-        Rows and labels as `fit` takes them; or X alone: a file (XMC text, libsvm or JSONL, gzip or not; with
-        `multiclass` each row has one label, its class), or an iterable of (x, y), with x as `learn_one` takes it.
-        Files and iterables are streams: they need not fit into memory, nor end.
+        Rows and labels as for `fit`; or only X: a file (XMC text, libsvm or JSONL, plain or gzip; with `multiclass`
+        each row has one label, its class), or an iterable of (x, y), with x as for `learn_one`. Files and iterables
+        are streams: they need not fit into memory, and iterables may be endless.
     block : int
-        Examples that are tested together before they are learned together. 1 is the definition. More is faster for
-        models without a way of their own, and slightly pessimistic: the rows of a block cannot learn from each other.
+        Number of examples that are tested together, then learned together. Progressive validation means 1. Larger
+        blocks are faster for models without a fast test-then-learn method, and slightly pessimistic.
     window : int
-        Examples of a line of the result.
+        Number of examples per window of the result.
     k : sequence of int
-        Where rankings are cut.
+        Ranks at which precision is measured.
+    name : str or None
+        Name of the run; by default the class of the model.
+    multiclass : bool
+        Whether each row of a file has exactly one label, its class.
     verbose : bool
         Show a live table on stderr.
 
@@ -224,7 +228,7 @@ def evaluate(
             evaluation.update(rows, labels)
         result = evaluation.finish()
     if not result.windows:
-        raise ValueError("there are no rows to evaluate on")
+        raise ValueError("the stream has no rows")
     return result
 
 

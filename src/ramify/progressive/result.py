@@ -1,4 +1,4 @@
-"""What came out of a stream: scores of its windows and of all of it so far."""
+"""The result of progressive validation: scores per window and of the stream so far."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Score:
-    """How good the answers to some rows were, and those of the constant predictor: the most frequent label so far."""
+    """Precision on some rows, and the accuracy of the constant predictor: the most frequent label so far."""
 
     n_rows: int
     precision: Mapping[int, float]
@@ -31,21 +31,21 @@ class Score:
 
     @property
     def accuracy(self) -> float:
-        """P@1: for multi-class data the accuracy."""
+        """P@1, which is the accuracy for multi-class data."""
         return self.precision[1]
 
     @property
     def entropy_reduction(self) -> float:
-        """log2(accuracy) - log2(accuracy of the constant predictor); not finite while one of them is zero.
+        """log2(accuracy) - log2(accuracy of the constant predictor); not finite while one of them is 0.
 
-        Paper: online-plt, section 5.2.
+        Paper: Jasinska-Kobus et al. 2021, "Online probabilistic label trees", section 5.2.
         """
         if self.accuracy == 0 and self.constant_accuracy == 0:
             return math.nan
         return _log2(self.accuracy) - _log2(self.constant_accuracy)
 
     def to_dict(self) -> dict[str, Any]:
-        """Numbers by name; what is not finite is None."""
+        """Return the scores by name; None if not finite."""
         named = {f"P@{k}": value for k, value in self.precision.items()}
         reduction = self.entropy_reduction
         return {
@@ -62,7 +62,7 @@ def _log2(share: float) -> float:
 
 @dataclass(frozen=True)
 class Window:
-    """A stretch of the stream: its own score, the score from the beginning to its end, and the model at its end."""
+    """A window of the stream: its score, the score of the stream so far, and the model's size at its end."""
 
     examples: int
     score: Score
@@ -88,7 +88,7 @@ class Window:
 
 @dataclass
 class ProgressiveResult:
-    """What came out of a stream, window by window."""
+    """The windows of a progressive validation."""
 
     name: str
     k: tuple[int, ...]
@@ -107,15 +107,15 @@ class ProgressiveResult:
 
     @property
     def seconds(self) -> float:
-        """Time spent on tests and lessons, without the wait for rows."""
+        """The time spent testing and learning, without waiting for rows."""
         return sum(window.seconds for window in self.windows)
 
     def metrics(self) -> list[str]:
-        """What `curve` and `plot` can show."""
+        """Return the metrics that `curve` and `plot` accept."""
         return ["entropy_reduction", "accuracy", *(f"P@{k}" for k in self.k)]
 
     def curve(self, metric: str = "entropy_reduction", cumulative: bool = True) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Numbers of examples, and the metric at each: of all examples so far, or of each window alone."""
+        """Return the numbers of examples, and the metric at each: of all examples so far, or of each window."""
         check_choice("metric", metric, self.metrics())
         scores = [window.so_far if cumulative else window.score for window in self.windows]
         if metric.startswith("P@"):
@@ -127,17 +127,17 @@ class ProgressiveResult:
     def plot(
         self, path: str | os.PathLike[str] | None = None, metric: str = "entropy_reduction", cumulative: bool = True
     ) -> Figure:
-        """The metric against the number of examples, as in the paper's figure 2; several runs: `plots.progressive`."""
+        """Plot the metric over the number of examples; to compare several runs use `plots.progressive`."""
         return plots.progressive(self, path, metric=metric, cumulative=cumulative)
 
     def table(self, last: int | None = None) -> Table:
-        """The windows, or the last of them, as a rich table."""
+        """Return all windows, or the last ones, as a rich table."""
         from ramify.progressive.table import table
 
         return table(self, last)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, as JSON can hold it."""
+        """Return the result as values for JSON."""
         return {
             "name": self.name,
             "k": list(self.k),
@@ -149,7 +149,7 @@ class ProgressiveResult:
         }
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """`to_dict` as JSON text, also written to a file if one is named."""
+        """Return `to_dict` as JSON text, and write it to a file if a path is given."""
         text = json.dumps(self.to_dict(), allow_nan=False)
         if path is not None:
             Path(path).write_text(text + "\n")
@@ -157,7 +157,7 @@ class ProgressiveResult:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> ProgressiveResult:
-        """What `to_dict` gave."""
+        """Restore a result from `to_dict`."""
         try:
             k = tuple(int(at) for at in content["k"])
             result = cls(str(content["name"]), k, int(content["block"]), bool(content["multiclass"]))
@@ -173,7 +173,7 @@ class ProgressiveResult:
                     )
                 )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ValueError(f"this is not what ProgressiveResult.to_dict() gives: {error!r}") from None
+            raise ValueError(f"this is not the output of ProgressiveResult.to_dict(): {error!r}") from None
         return result
 
 

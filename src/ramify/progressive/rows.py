@@ -1,4 +1,4 @@
-"""Streams of any kind, cut into pieces of rows and labels."""
+"""Split streams of any type into batches of rows and labels."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ramify.data.live import LineFormat, iter_batches
+from ramify.data.csr import check_csr
+from ramify.data.lines import LineFormat, iter_batches
 from ramify.data.load import find_format
 
-# Texts of an iterable that are vectorised together: few enough for a stream that is watched.
+# Texts of an iterable that are vectorised together: few enough for a live display.
 _TEXTS_AT_ONCE = 64
 _FILE_ROWS_AT_ONCE = 1024
 
@@ -23,30 +24,30 @@ def _is_sparse(array: Any) -> bool:
 
 
 class SeparateRows(list[Any]):
-    """Rows that only `learn_one` and `predict_one` take together: dicts, or arrays of one row each."""
+    """Rows that only `learn_one` and `predict_one` accept: dicts, or arrays of one row each."""
 
 
 def pieces(X: Any, Y: Any, multiclass: bool) -> Iterator[tuple[Any, Any]]:
-    """Rows and labels as `partial_fit` takes them, some at a time, from whatever `evaluate` was given."""
+    """Yield batches of rows and labels for `partial_fit` from the input of `evaluate`."""
     if isinstance(X, str | os.PathLike):
         if Y is not None:
-            raise ValueError("a file brings its own labels: give no Y with it")
+            raise ValueError("X is a file, which contains its labels; do not pass Y")
         yield from _from_file(X, multiclass)
     elif Y is not None:
         X, Y = _as_rows(X), _as_labels(Y)
         if n_rows(X) != n_rows(Y):
-            raise ValueError(f"X has {n_rows(X)} rows, but Y has {n_rows(Y)}: one entry of Y a row of X is needed")
+            raise ValueError(f"X has {n_rows(X)} rows, but Y has {n_rows(Y)}; the numbers must be equal")
         yield X, Y
     elif isinstance(X, Iterable) and not _is_sparse(X) and not isinstance(X, np.ndarray):
         yield from _from_pairs(X)
     else:
-        raise ValueError("X alone must be a file or an iterable of (x, y); rows need their labels as Y")
+        raise ValueError("without Y, X must be a file or an iterable of pairs (x, y); pass the labels of the rows as Y")
 
 
 def _from_file(path: str | os.PathLike[str], multiclass: bool) -> Iterator[tuple[Any, Any]]:
     kind = find_format(path)
     if kind in ("npz", "fasttext"):
-        raise ValueError(f"{os.fspath(path)} is no stream of rows: read it with load_data, and give X and Y")
+        raise ValueError(f"{os.fspath(path)} cannot be streamed; read it with load_data, and pass X and Y")
     format: LineFormat = kind  # type: ignore[assignment]
     for batch in iter_batches(path, format, _FILE_ROWS_AT_ONCE, one_label=multiclass):
         yield batch.X, [labels[0] for labels in batch.labels] if multiclass else batch.labels
@@ -58,7 +59,7 @@ def _from_pairs(stream: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
     if first is None:
         return
     if not (isinstance(first, tuple | list) and len(first) == 2):
-        raise ValueError(f"the iterable must give pairs (x, y), got {repr(first)[:60]}; rows need their labels as Y")
+        raise ValueError(f"the iterable must yield pairs (x, y), got {repr(first)[:60]}; pass the labels of rows as Y")
     pairs = itertools.chain([first], pairs)
     is_text = isinstance(first[0], str)
     while some := list(itertools.islice(pairs, _TEXTS_AT_ONCE if is_text else 1)):
@@ -74,24 +75,24 @@ def _from_pairs(stream: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
 
 
 def _as_collection(y: Any) -> Any:
-    """A collection of labels as a tuple: a list of 0 and 1 might be taken for a row of a 0/1 array."""
+    """Convert a list of labels to a tuple: a list of 0 and 1 could be mistaken for a row of a 0/1 array."""
     return tuple(y) if isinstance(y, list) else y
 
 
 def _as_rows(X: Any) -> Any:
-    return X.tocsr() if _is_sparse(X) else X
+    return check_csr("X", X) if _is_sparse(X) else X
 
 
 def _as_labels(Y: Any) -> Any:
     if _is_sparse(Y):
-        return Y.tocsr()
+        return check_csr("Y", Y)
     if np.ndim(Y) == 2 if isinstance(Y, np.ndarray) or hasattr(Y, "iloc") else _is_written_indicator(Y):
         return sparse.csr_array(np.asarray(Y))
     return Y
 
 
 def _is_written_indicator(Y: Any) -> bool:
-    """Whether lists mean a 0/1 array, judged on all rows: a part of them might look otherwise."""
+    """Return whether the lists are a 0/1 array. This looks at all rows: a batch alone could be ambiguous."""
     from ramify.data.labels import encode_labels
 
     if not (isinstance(Y, list | tuple) and len(Y) and isinstance(Y[0], list) and len(Y[0]) > 1):
@@ -99,7 +100,7 @@ def _is_written_indicator(Y: Any) -> bool:
     return not isinstance(Y[0][0], str) and encode_labels(Y).classes is None
 
 
-# --- rows and labels of any form --------------------------------------------------------------------------------------
+# --- rows and labels of any type --------------------------------------------------------------------------------------
 
 
 def n_rows(X: Any) -> int:
@@ -129,7 +130,7 @@ def joined(first: Any, second: Any) -> Any:
 
 
 def label_rows(y: Any) -> list[Any]:
-    """The labels of each row, as the model names them."""
+    """Return the labels of each row, as the model returns them."""
     if _is_sparse(y):
         columns = np.where(y.data != 0, y.indices, -1).tolist()
         bounds = y.indptr.tolist()
@@ -148,8 +149,8 @@ def is_one_class_each(y: Any) -> bool:
 
 
 def is_fitted(model: Any) -> bool:
-    """As scikit-learn judges, also of models that are none of its own."""
-    told = getattr(model, "__sklearn_is_fitted__", None)
-    if told is not None:
-        return bool(told())
+    """Return whether a model is fitted by the rules of scikit-learn, even if it is not an estimator."""
+    method = getattr(model, "__sklearn_is_fitted__", None)
+    if method is not None:
+        return bool(method())
     return any(name.endswith("_") and not name.startswith("_") for name in vars(model))

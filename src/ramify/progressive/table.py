@@ -1,4 +1,4 @@
-"""A run as a table in the terminal, also while it goes on."""
+"""Show progressive validation as a table in the terminal, live or at the end."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from rich.table import Table
 
 from ramify.progressive.result import ProgressiveResult, Window
 
-# Windows that are shown while it runs; all of them are in the result.
+# Number of windows in the live table; the result has all of them.
 SHOWN = 15
 
 
 def columns(result: ProgressiveResult) -> list[str]:
-    """The headings of `cells`: scores of the window, and ("all") of every example so far."""
+    """Return the headings of `cells`: scores of the window, and with "all" of every example so far."""
     first = "acc." if result.is_multiclass else "P@1"
     further = [] if result.is_multiclass else [f"P@{k}" for k in result.k[1:]]
     return ["examples", "labels", first, *further, f"all {first}", "bits", "all bits", "ex./s", "memory"]
 
 
 def cells(result: ProgressiveResult, window: Window) -> list[str]:
-    """A line of the table: percent, entropy reduction in bits, speed, and what the model takes."""
+    """Return a line of the table: precision in percent, entropy reduction in bits, speed and memory."""
     ks = (1,) if result.is_multiclass else result.k
     return [
         f"{window.examples:,}",

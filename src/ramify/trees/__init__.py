@@ -1,4 +1,4 @@
-"""Label trees and their builders, each called as ``builder(X, Y, *, max_leaf, random_state, …)``."""
+"""Label trees and their builders. Every builder is called as ``builder(X, Y, *, max_leaf, random_state, …)``."""
 
 from ramify.trees.coding import fano_tree, huffman_tree
 from ramify.trees.costs import LabelCosts, label_costs

@@ -1,4 +1,4 @@
-"""How much each label is asked for: the marginal frequencies f, and the paper's f-tilde that counts a context once."""
+"""Label frequencies: counts, the marginals f, and the paper's f-tilde, which counts each context once."""
 
 from __future__ import annotations
 
@@ -15,8 +15,26 @@ from ramify.data.labels import label_indicator
 Frequencies = NDArray[np.float64]
 
 
+def checked_indicator(Y: Any) -> sp.csr_array:
+    """Return Y as a 0/1 csr_array with at least one column."""
+    indicator = label_indicator(Y)
+    if indicator.shape[1] == 0:
+        raise ValueError("Y has no columns; a tree needs at least one label")
+    return indicator
+
+
+def label_frequency(Y: Any) -> NDArray[np.int64]:
+    """Count the examples of each label.
+
+    >>> label_frequency([0, 2, 2])
+    array([1, 0, 2])
+    """
+    indicator = checked_indicator(Y)
+    return np.bincount(indicator.indices, minlength=indicator.shape[1])
+
+
 def marginal_frequency(Y: Any, context_weight: ArrayLike | None = None) -> Frequencies:
-    """f: the mass of the contexts (rows) that have each label.
+    """Return f: for each label, the total weight of the contexts (rows) that have it.
 
     >>> marginal_frequency([[1, 1, 0], [1, 0, 0], [0, 0, 1]])
     array([2., 1., 1.])
@@ -29,12 +47,14 @@ def marginal_frequency(Y: Any, context_weight: ArrayLike | None = None) -> Frequ
 def effective_frequency(
     Y: Any, frequency: str | float = "marginal", context_weight: ArrayLike | None = None
 ) -> Frequencies:
-    """f-tilde: frequencies for which a context asks for one label of its own, the one that is shallow anyway.
+    """Return f-tilde: frequencies in which each context counts for one of its labels, the shallowest one.
 
-    "marginal" gives a context's mass to that of its labels that has the highest marginal frequency; "greedy" takes the
-    label with the most contexts, then the label with the most of the others, and so on. A number s between 0 and 1 is
-    softened: "marginal", and s of a context's mass to each of its other labels, so that 0 is "marginal" and 1 is f.
-    Ties go to the lower column. Paper: efficiency-precision label trees, appendix B.
+    "marginal" gives a context's weight to its label with the highest marginal frequency. "greedy" picks the label
+    with the most contexts, then the label with the most remaining contexts, and so on. A number s between 0 and 1
+    softens "marginal": each other label of a context also gets s times the context's weight, so 0 is "marginal" and
+    1 is f. Ties go to the lower column.
+    Paper: Baharav et al. 2021, "Enabling Efficiency-Precision Trade-offs for Label Trees in Extreme Classification",
+    appendix B.
 
     >>> Y = [[1, 1, 0], [1, 0, 0], [1, 0, 1], [0, 1, 0], [0, 1, 1]]
     >>> effective_frequency(Y), effective_frequency(Y, 0.5)
@@ -52,7 +72,7 @@ def effective_frequency(
 
 
 def _first_labels(indicator: sp.csr_array, weight: Frequencies) -> Frequencies:
-    """Algorithm 2, all contexts at once."""
+    """Algorithm 2 of the paper, on all contexts at once."""
     marginal = marginal_frequency(indicator, weight)
     has_labels = np.diff(indicator.indptr) > 0
     starts, lengths = indicator.indptr[:-1][has_labels], np.diff(indicator.indptr)[has_labels]
@@ -60,7 +80,7 @@ def _first_labels(indicator: sp.csr_array, weight: Frequencies) -> Frequencies:
         return np.zeros(indicator.shape[1])
     of_entry = marginal[indicator.indices]
     is_highest = of_entry == np.repeat(np.maximum.reduceat(of_entry, starts), lengths)
-    # Columns are sorted within a row, so the lowest of the highest is the first.
+    # Ties go to the lowest column.
     first = np.minimum.reduceat(np.where(is_highest, indicator.indices, indicator.shape[1]), starts)
     return _sums(first, weight[has_labels], indicator.shape[1])
 
@@ -70,7 +90,7 @@ def _sums(columns: NDArray[np.integer], weights: Frequencies, n_columns: int) ->
 
 
 def _greedy(indicator: sp.csr_array, weight: Frequencies) -> Frequencies:
-    """Algorithm 1 with a priority queue."""
+    """Algorithm 1 of the paper, with a priority queue."""
     by_column = indicator.tocsc()
     return _core.greedy_frequency(
         indicator.indptr.astype(np.int64),
@@ -82,14 +102,16 @@ def _greedy(indicator: sp.csr_array, weight: Frequencies) -> Frequencies:
 
 
 def _checked(Y: Any, context_weight: ArrayLike | None) -> tuple[sp.csr_array, Frequencies]:
-    indicator = label_indicator(Y)
-    if indicator.shape[1] == 0:
-        raise ValueError("Y has no columns; a tree needs at least one label")
+    indicator = checked_indicator(Y)
     if context_weight is None:
         return indicator, np.ones(indicator.shape[0])
     weight = np.array(context_weight, dtype=np.float64)
     if weight.shape != (indicator.shape[0],):
-        raise ValueError(f"context_weight must have one number a row, {indicator.shape[0]}; got shape {weight.shape}")
-    if not (np.isfinite(weight) & (weight >= 0)).all():
-        raise ValueError("context_weight must be finite and not negative")
+        raise ValueError(
+            f"context_weight must have one number per row, so shape ({indicator.shape[0]},), got {weight.shape}"
+        )
+    is_bad = ~(np.isfinite(weight) & (weight >= 0))
+    if is_bad.any():
+        row = int(np.argmax(is_bad))
+        raise ValueError(f"context_weight must be finite and at least 0, but row {row} has {weight[row]}")
     return indicator, weight

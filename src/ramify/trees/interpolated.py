@@ -1,4 +1,4 @@
-"""Trees between balanced 2-means and Fano's code: similar labels together, frequent labels near the root."""
+"""Trees between balanced 2-means and Fano's code: similar labels are close, and frequent labels near the root."""
 
 from __future__ import annotations
 
@@ -34,19 +34,21 @@ def interpolated_tree(
     frequency: str | float = "marginal",
     direct: bool = False,
     context_weight: ArrayLike | None = None,
-    eps: float = 1e-4,
+    tol: float = 1e-4,
     max_iterations: int = 20,
     n_jobs: int | None = None,
     random_state: Any = None,
 ) -> LabelTree:
-    """Split the labels for similarity and for even frequency at once, and again, until at most `max_leaf` are left.
+    """Recursively split the labels by similarity and frequency, until a part has at most `max_leaf` labels.
 
-    `lam` = 0 is the k-means tree, 1 (the default) 2-means weighted by frequency, 2 Fano's code on the smoothed f-tilde
-    (which needs no X); `lam_prime` = lam / (2 - lam), up to infinity, may be given instead. `gamma` smooths the
-    frequencies. `frequency` says how f-tilde is made, see `ramify.trees.effective_frequency`. `direct` interpolates
-    without passing weighted 2-means. `context_weight` says how often each row is asked. A node of an arity above 2
-    is several binary splits, collapsed so that frequent labels stay shallow. The tree is the same for every `n_jobs`.
-    Paper: efficiency-precision label trees, section 4.2.
+    `lam` = 0 is the k-means tree, 1 (the default) is 2-means weighted by frequency, and 2 is Fano's code on the
+    smoothed f-tilde (which needs no X). You can pass `lam_prime` = lam / (2 - lam), up to infinity, instead. `gamma`
+    smooths the frequencies. `frequency` selects f-tilde, see `ramify.trees.effective_frequency`. `direct`
+    interpolates directly, without weighted 2-means in the middle. `context_weight` is the query frequency of each
+    row. For an arity above 2, binary splits are collapsed so that frequent labels stay shallow. The tree does not
+    depend on `n_jobs`.
+    Paper: Baharav et al. 2021, "Enabling Efficiency-Precision Trade-offs for Label Trees in Extreme Classification",
+    section 4.2.
 
     >>> y = np.repeat([0, 1, 2, 3], [1, 1, 1, 9])
     >>> X = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]])[y]
@@ -58,14 +60,14 @@ def interpolated_tree(
     check_integer("arity", arity, at_least=2)
     check_integer("max_leaf", max_leaf, at_least=1)
     check_integer("max_iterations", max_iterations, at_least=1, at_most=1_000_000)
-    check_number("eps", eps, at_least=0)
+    check_number("tol", tol, at_least=0)
     check_number("gamma", gamma, at_least=0)
     check_flag("direct", direct)
     objective = Objective(checked_lam(lam, lam_prime), float(gamma), direct)
     f = marginal_frequency(Y, context_weight)
     f_tilde = effective_frequency(Y, frequency, context_weight)
     if objective.lam == 0:
-        settings: dict[str, Any] = {"eps": eps, "max_iterations": max_iterations, "n_jobs": n_jobs}
+        settings: dict[str, Any] = {"tol": tol, "max_iterations": max_iterations, "n_jobs": n_jobs}
         return kmeans_tree(X, Y, arity=arity, max_leaf=max_leaf, random_state=random_state, **settings)
     n_threads = number_of_threads(n_jobs)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
@@ -87,7 +89,7 @@ def interpolated_tree(
             stops,
             similarity=objective.similarity,
             frequency=objective.frequency,
-            eps=eps,
+            eps=tol,
             max_iterations=max_iterations,
             seed=seed,
             n_threads=n_threads,
@@ -101,7 +103,7 @@ def interpolated_tree(
 
 @dataclass(frozen=True)
 class Objective:
-    """Equation 4: what a label's place gains by similarity and by frequency, and how much mass it has."""
+    """The weights of similarity and frequency in the paper's equation 4, and the mass of each label."""
 
     lam: float
     gamma: float
@@ -109,37 +111,37 @@ class Objective:
 
     @property
     def similarity(self) -> float:
-        """Before the difference of a label's cosines to the two centres, in Lemma 1's ratio."""
+        """Weight of the difference between a label's cosines to the two centres, in the ratio of Lemma 1."""
         return (2 - self.lam) / 2
 
     @property
     def frequency(self) -> float:
-        """Before a label's share of the mass, in Lemma 1's ratio."""
+        """Weight of a label's share of the mass, in the ratio of Lemma 1."""
         return self.lam / 2 if self.direct else max(self.lam - 1, 0.0)
 
     def masses(
         self, f: Frequencies, f_tilde: Frequencies, order: NDArray[np.int32], starts: Positions, stops: Positions
     ) -> Frequencies:
-        """f(lambda) of the labels of every part order[start:stop], up to a factor a part; 0 elsewhere.
+        """Return f(lambda) of the labels in every part order[start:stop], up to one factor per part; 0 elsewhere.
 
-        f, f-tilde and L are those of the part alone; where no label has any of it, f or f-tilde adds nothing.
+        f, f-tilde and L are those of the part. A frequency that is zero for all labels of a part adds nothing.
         """
         sizes = stops - starts
         part = np.repeat(np.arange(len(starts)), sizes)
         at = concatenated_ranges(starts, sizes)
         labels, n_labels = order[at], sizes[part]
-        asked_for = _shares(f_tilde[labels], part)
+        effective = _shares(f_tilde[labels], part)
         if self.direct:
             similar = (2 - self.lam) / 2 / n_labels
         else:
             similar = (2 - self.lam) * _shares(f[labels], part) ** min(self.lam, 1.0)
         mass = np.zeros(len(order))
-        mass[at] = similar + self.frequency * asked_for + self.gamma / n_labels
+        mass[at] = similar + self.frequency * effective + self.gamma / n_labels
         return mass
 
 
 def checked_lam(lam: float | None, lam_prime: float | None) -> float:
-    """lambda, given itself or as lambda' = lambda / (2 - lambda).
+    """Return lambda, from `lam` or from `lam_prime` = lambda / (2 - lambda).
 
     >>> checked_lam(None, 3), checked_lam(None, float("inf")), checked_lam(None, None)
     (1.5, 2.0, 1.0)
@@ -147,7 +149,7 @@ def checked_lam(lam: float | None, lam_prime: float | None) -> float:
     if lam_prime is None:
         return DEFAULT_LAM if lam is None else check_number("lam", lam, at_least=0, at_most=2)
     if lam is not None:
-        raise ValueError("lam and lam_prime say the same: give one of them")
+        raise ValueError("lam and lam_prime set the same parameter; pass only one of them")
     if lam_prime == math.inf:
         return 2.0
     lam_prime = check_number("lam_prime", lam_prime, at_least=0)

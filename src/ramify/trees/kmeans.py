@@ -1,4 +1,4 @@
-"""Balanced spherical k-means on label vectors: similar labels close together in the tree."""
+"""Balanced spherical k-means on label vectors: similar labels are close in the tree."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ramify.data.labels import label_indicator
 from ramify.trees.label_tree import LabelTree
 from ramify.trees.splitting import Positions, from_splits
 
-# Entries of a label vector below this share of its root mean square are dropped: on real sets 6 to 39 % of the
-# entries, for at most 0.5 % of the squared length on average, and trees about as good.
+# Drop entries of a label vector below this fraction of its root mean square. On real data this drops 6 to 39 % of the
+# entries and at most 0.5 % of the squared length on average, and the trees are about as good.
 PRUNE = 0.2
 
 
@@ -26,16 +26,17 @@ def kmeans_tree(
     *,
     arity: int = 16,
     max_leaf: int = 100,
-    eps: float = 1e-4,
+    tol: float = 1e-4,
     max_iterations: int = 20,
     n_jobs: int | None = None,
     random_state: Any = None,
 ) -> LabelTree:
-    """Split the labels by balanced spherical 2-means on their vectors, and again, until at most `max_leaf` are left.
+    """Recursively split the labels by balanced spherical 2-means, until a part has at most `max_leaf` labels.
 
-    A node of any arity is a tree of binary splits, collapsed; a part with at most `max_leaf` labels is not split
-    further. A split ends when the mean cosine to the own centre rises by less than `eps`, or after `max_iterations`.
-    The tree is the same for every `n_jobs`. Paper: efficiency-precision label trees, section 3.1 (Parabel's tree).
+    Each node is a collapsed tree of binary splits, so any arity works. A split stops when the mean cosine to the own
+    centre rises by less than `tol`, or after `max_iterations`. The tree does not depend on `n_jobs`.
+    Paper: Baharav et al. 2021, "Enabling Efficiency-Precision Trade-offs for Label Trees in Extreme Classification",
+    section 3.1 (the tree of Parabel).
 
     >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [0.9, 0.1], [0.1, 0.9]])
     >>> sorted(kmeans_tree(X, [0, 1, 2, 3], arity=2, max_leaf=2, random_state=0).to_nested())
@@ -44,14 +45,14 @@ def kmeans_tree(
     check_integer("arity", arity, at_least=2)
     check_integer("max_leaf", max_leaf, at_least=1)
     check_integer("max_iterations", max_iterations, at_least=1, at_most=1_000_000)
-    check_number("eps", eps, at_least=0)
+    check_number("tol", tol, at_least=0)
     n_threads = number_of_threads(n_jobs)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     vectors = label_vectors(X, Y, prune=PRUNE, n_jobs=n_threads)
     vector_start, vector_column = vectors.indptr.astype(np.int64), vectors.indices.astype(np.int32, copy=False)
 
     def split(order: NDArray[np.int32], starts: Positions, stops: Positions) -> Positions:
-        first_starts, shares = starts, n_children(stops - starts, arity, max_leaf)  # children that each part stands for
+        first_starts, shares = starts, n_children(stops - starts, arity, max_leaf)  # children that each part becomes
         while (large := (shares > 1) & (stops - starts > max_leaf)).any():
             left = shares[large] // 2
             begin, end = starts[large], stops[large]
@@ -65,7 +66,7 @@ def kmeans_tree(
                 begin,
                 cuts,
                 end,
-                eps=eps,
+                eps=tol,
                 max_iterations=max_iterations,
                 seed=seed,
                 n_threads=n_threads,
@@ -81,9 +82,9 @@ def kmeans_tree(
 
 
 def n_children(sizes: NDArray[np.int64], arity: int, max_leaf: int) -> NDArray[np.int64]:
-    """How many parts to make of each part: `arity`, or what is enough to come down to `max_leaf` labels.
+    """Return the number of children for parts of these sizes: `arity`, or fewer if they reach `max_leaf` labels.
 
-    Then preferably a power of two: plain halves follow the clusters better than cuts at thirds or sevenths.
+    Fewer is a power of two where possible: halves follow the clusters better than thirds or sevenths.
 
     >>> n_children(np.array([20, 60, 500]), arity=7, max_leaf=10)
     array([2, 6, 7])
@@ -94,21 +95,22 @@ def n_children(sizes: NDArray[np.int64], arity: int, max_leaf: int) -> NDArray[n
 
 
 def label_vectors(X: Any, Y: Any, *, prune: float = 0.0, n_jobs: int | None = None) -> sp.csr_array:
-    """PIFA: the sum of the unit-length feature rows of each label's positive examples, itself of unit length.
+    """Return PIFA vectors: for each label, the normalised sum of the normalised features of its positive examples.
 
-    A label without examples has an empty row; entries below `prune` times a row's root mean square are dropped.
-    Paper: efficiency-precision label trees, section 3.1.
+    A label without examples has an empty row. Entries below `prune` times a row's root mean square are dropped.
+    Paper: Baharav et al. 2021, "Enabling Efficiency-Precision Trade-offs for Label Trees in Extreme Classification",
+    section 3.1.
 
     >>> label_vectors(np.array([[3.0, 4.0], [0.0, 2.0]]), [0, 1]).toarray()
     array([[0.6, 0.8],
            [0. , 1. ]], dtype=float32)
     """
     if X is None:
-        raise ValueError("the k-means tree needs the features X; without them use 'random', 'huffman' or 'fano'")
+        raise ValueError("the k-means tree needs the features X; without features, use 'random', 'huffman' or 'fano'")
     features = sp.csr_array(check_array(X, accept_sparse="csr", dtype=np.float32))
     positives = label_indicator(Y).tocsc()
     if features.shape[0] != positives.shape[0]:
-        raise ValueError(f"X has {features.shape[0]} rows and Y has {positives.shape[0]}; they must be as many")
+        raise ValueError(f"X has {features.shape[0]} rows, but Y has {positives.shape[0]}; the numbers must be equal")
     start, column, value = _core.label_vectors(
         features.indptr.astype(np.int64),
         features.indices.astype(np.int32),

@@ -1,9 +1,10 @@
-"""The label tree: a few flat arrays, every leaf a label."""
+"""The label tree: a few flat arrays; every leaf is a label."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,12 @@ Int32Array = NDArray[np.int32]
 
 
 class LabelTree:
-    """A rooted tree whose leaves carry label columns; inner nodes carry label -1.
+    """A rooted tree with a label column at each leaf and -1 at each inner node.
 
-    Given as one parent and one label per node, in any numbering. Kept breadth first: node 0 is the root, the children
-    of a node are contiguous and in the order given, and no parent has a larger number than a child.
-    The arrays cannot be changed. Paper: online PLT, section 3 (probabilistic label trees).
+    Pass one parent and one label per node, in any numbering. The tree is stored breadth first: node 0 is the root, the
+    children of a node are contiguous and in the given order, and a parent comes before its children. The arrays are
+    read-only.
+    Paper: Jasinska-Kobus et al. 2021, "Online probabilistic label trees", section 3 (probabilistic label trees).
 
     >>> tree = LabelTree(parent=[-1, 0, 0, 1, 1], label=[-1, -1, 2, 0, 1])
     >>> tree.n_nodes, tree.n_labels, tree.height
@@ -48,7 +50,9 @@ class LabelTree:
     def __init__(self, parent: ArrayLike, label: ArrayLike, n_labels: int | None = None) -> None:
         parents, labels = _node_array(parent, "parent"), _node_array(label, "label")
         if len(parents) != len(labels):
-            raise ValueError(f"parent and label must have one entry per node, got {len(parents)} and {len(labels)}")
+            raise ValueError(
+                f"parent and label must each have one entry per node, got {len(parents)} and {len(labels)}"
+            )
         order = _breadth_first_order(parents)
         if order is not None:
             number_of = np.empty_like(order)
@@ -80,17 +84,17 @@ class LabelTree:
 
     @property
     def n_nodes(self) -> int:
-        """How many nodes there are, leaves included."""
+        """The number of nodes, including leaves."""
         return len(self.parent)
 
     @cached_property
     def depth(self) -> Int32Array:
-        """Distance from the root of every node."""
+        """The distance of every node from the root."""
         return _read_only(_core.node_depths(self.parent))
 
     @cached_property
     def label_depth(self) -> Int32Array:
-        """The depth of every label's leaf, -1 for a label that has none.
+        """The depth of every label's leaf; -1 for a label without a leaf.
 
         >>> LabelTree.from_nested([0, [1, 2]]).label_depth
         array([1, 2, 2], dtype=int32)
@@ -99,25 +103,34 @@ class LabelTree:
 
     @cached_property
     def n_labels_below(self) -> Int32Array:
-        """How many labels lie at or below every node."""
+        """The number of labels at or below every node."""
         return _read_only(_core.subtree_sum(self.parent, (self.label >= 0).astype(np.int64)).astype(np.int32))
 
     @cached_property
     def nodes_per_depth(self) -> NDArray[np.int64]:
-        """How many nodes there are at every depth, the root's first."""
+        """The number of nodes at every depth, starting at the root."""
         return _read_only(np.bincount(self.depth))
+
+    def levels(self) -> list[slice]:
+        """Return the nodes at every depth, starting at the root.
+
+        >>> LabelTree.from_nested([0, [1, 2]]).levels()
+        [slice(0, 1, None), slice(1, 3, None), slice(3, 5, None)]
+        """
+        stops = np.cumsum(self.nodes_per_depth).tolist()
+        return [slice(start, stop) for start, stop in pairwise([0, *stops])]
 
     @property
     def height(self) -> int:
-        """The depth of the deepest leaf; 0 for a single leaf."""
-        return int(self.depth[-1])  # breadth first: the last node is among the deepest
+        """The depth of the deepest leaf; 0 if the tree is a single leaf."""
+        return int(self.depth[-1])  # in breadth-first order the last node is one of the deepest
 
     def is_leaf(self, node: int) -> bool:
-        """Whether the node carries a label."""
+        """Return whether the node is a leaf, so has a label."""
         return bool(self.label[self._checked_node(node)] >= 0)
 
     def children(self, node: int) -> range:
-        """The numbers of a node's children, empty for a leaf.
+        """Return the children of a node; empty for a leaf.
 
         >>> LabelTree([-1, 0, 0], [-1, 0, 1]).children(0)
         range(1, 3)
@@ -127,11 +140,11 @@ class LabelTree:
         return range(first, first + int(self.n_children[node]))
 
     def depth_of(self, label: int) -> int:
-        """The depth of a label's leaf."""
+        """Return the depth of a label's leaf."""
         return int(self.depth[self._leaf(label)])
 
     def path(self, label: int) -> Int32Array:
-        """The nodes from the root to a label's leaf, both included."""
+        """Return the nodes from the root to a label's leaf, including both."""
         node = self._leaf(label)
         path = np.empty(self.depth[node] + 1, dtype=np.int32)
         for place in range(len(path) - 1, -1, -1):
@@ -140,10 +153,10 @@ class LabelTree:
         return path
 
     def subtree_minimum(self, values_per_label: ArrayLike) -> NDArray[np.float64]:
-        """The smallest value among the labels at or below every node.
+        """Return the smallest value among the labels at or below every node.
 
-        With per-label thresholds, a search may drop a node whose probability is below its entry.
-        Paper: extreme F-measure, section 5.
+        With per-label thresholds, a search can prune a node whose probability is below this minimum.
+        Paper: Jasinska et al. 2016, "Extreme F-Measure Maximization using Sparse Probability Estimates", section 5.
 
         >>> LabelTree.from_nested([[0, 1], 2]).subtree_minimum([0.5, 0.2, 0.3])
         array([0.2, 0.2, 0.3, 0.5, 0.2])
@@ -168,7 +181,7 @@ class LabelTree:
         return cls(*conversion.arrays_from_nested(nested), n_labels)
 
     def to_nested(self) -> Any:
-        """The tree as nested lists of label columns; a single leaf is its label.
+        """Return the tree as nested lists of label columns; a single leaf is its label.
 
         >>> LabelTree([-1, 0, 0, 1, 1], [-1, -1, 2, 0, 1]).to_nested()
         [[0, 1], 2]
@@ -179,21 +192,21 @@ class LabelTree:
     def from_networkx(cls, graph: Any, n_labels: int | None = None) -> LabelTree:
         """Build the tree from a networkx DiGraph with edges from parent to child.
 
-        Leaves carry their label column in the node attribute ``label``; siblings keep the order of their edges.
+        Each leaf has its label column in the node attribute ``label``. Siblings keep the order of their edges.
         """
         return cls(*conversion.arrays_from_networkx(graph), n_labels)
 
     def to_networkx(self) -> Any:
-        """The tree as a networkx DiGraph: edges from parent to child, leaves with the node attribute ``label``."""
+        """Return a networkx DiGraph with edges from parent to child; leaves have the node attribute ``label``."""
         return conversion.networkx_from_arrays(self.parent, self.label)
 
     @classmethod
     def from_text(cls, text: str) -> LabelTree:
-        """Read what :meth:`to_text` writes; lines that are empty or begin with ``#`` are skipped."""
+        """Read the format of :meth:`to_text`; empty lines and lines that start with ``#`` are skipped."""
         return cls(*text_format.parse_tree(text, "tree"))
 
     def to_text(self) -> str:
-        """The tree as text: a header, then each node's parent and label on a line of its own.
+        """Return the tree as text: a header, then one line per node with its parent and label.
 
         >>> print(LabelTree.from_nested([[0, 1], 2]).to_text(), end="")
         ramify-label-tree 1 nodes 5 labels 3
@@ -220,7 +233,7 @@ class LabelTree:
         max_depth: int | None = None,
         max_children: int = 12,
     ) -> str:
-        """The tree as indented text, with label counts at inner nodes and names at leaves.
+        """Return the tree as indented text, with label counts at inner nodes and names at leaves.
 
         >>> print(LabelTree.from_nested([[0, 1, 2], 3]).render(max_children=1))
         root: 4 labels
@@ -231,7 +244,7 @@ class LabelTree:
         """
         return render_tree(self, label_names, max_depth, max_children)
 
-    # ---- Python's own protocols
+    # ---- Python protocols
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LabelTree):
@@ -252,19 +265,19 @@ class LabelTree:
         return LabelTree, (self.parent, self.label, self.n_labels)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a LabelTree cannot be changed ({name}); build another one")
+        raise AttributeError(f"cannot set {name!r}: a LabelTree is immutable; build a new one")
 
     def _set(self, **attributes: object) -> None:
         self.__dict__.update(attributes)
 
     def _checked_node(self, node: int) -> int:
         if not isinstance(node, int | np.integer) or not 0 <= node < self.n_nodes:
-            raise ValueError(f"node must lie between 0 and {self.n_nodes - 1}, got {node}")
+            raise ValueError(f"node must be an integer between 0 and {self.n_nodes - 1}, got {node}")
         return int(node)
 
     def _leaf(self, label: int) -> int:
         if not isinstance(label, int | np.integer) or not 0 <= label < self.n_labels:
-            raise ValueError(f"label must lie between 0 and {self.n_labels - 1}, got {label}")
+            raise ValueError(f"label must be an integer between 0 and {self.n_labels - 1}, got {label}")
         leaf = int(self.leaf_of[label])
         if leaf < 0:
             raise ValueError(f"label {label} has no leaf in this tree")
@@ -279,22 +292,22 @@ def _node_array(values: ArrayLike, name: str) -> Int32Array:
         )
     if array.min() < -1 or array.max() > np.iinfo(np.int32).max:
         node = int(np.flatnonzero((array < -1) | (array > np.iinfo(np.int32).max))[0])
-        raise ValueError(f"{name}[{node}] is {array[node]}: use -1 for none, or a number from 0 to 2147483647")
-    return array.astype(np.int32)  # a copy: nobody else may change it
+        raise ValueError(f"{name}[{node}] is {array[node]}; use -1 for none, or a number from 0 to 2147483647")
+    return array.astype(np.int32)  # copies, so the caller cannot change the tree
 
 
 def _breadth_first_order(parent: Int32Array) -> Int32Array | None:
-    """The given numbers of the nodes in breadth-first order; None when they are in that order already."""
+    """Return the given node numbers in breadth-first order; None if they already are in that order."""
     n_nodes = len(parent)
     if parent.max() >= n_nodes:
         node = int(np.argmax(parent >= n_nodes))
         raise ValueError(f"parent[{node}] is {parent[node]}, but there are only {n_nodes} nodes")
     roots = np.flatnonzero(parent == -1)
     if len(roots) == 0:
-        raise ValueError("no node has parent -1: a tree needs one root, and these nodes form a cycle")
+        raise ValueError("no node has parent -1, so there is no root and the nodes form a cycle")
     if len(roots) > 1:
         raise ValueError(
-            f"nodes {roots[0]} and {roots[1]} both have parent -1: a tree has one root, found {len(roots)}"
+            f"nodes {roots[0]} and {roots[1]} both have parent -1; a tree has one root, found {len(roots)}"
         )
     if bool(np.all(parent[1:] >= parent[:-1])) and bool(np.all(parent < np.arange(n_nodes))):
         return None
@@ -309,13 +322,13 @@ def _breadth_first_order(parent: Int32Array) -> Int32Array | None:
 def _check_leaves_carry_labels(n_children: Int32Array, label: Int32Array, original: Int32Array) -> None:
     bare = (n_children == 0) & (label < 0)
     if bare.any():
-        raise ValueError(f"node {original[np.argmax(bare)]} has neither children nor a label; give it one or drop it")
+        raise ValueError(f"node {original[np.argmax(bare)]} has neither children nor a label; add one or remove it")
     both = (n_children > 0) & (label >= 0)
     if both.any():
         node = int(np.argmax(both))
         raise ValueError(
-            f"node {original[node]} has label {label[node]} and children; only leaves carry labels, "
-            "so give the label a leaf of its own below the node"
+            f"node {original[node]} has label {label[node]} and children; only leaves have labels, "
+            "so add a leaf for the label below the node"
         )
 
 
@@ -336,7 +349,7 @@ def _check_labels_are_unique(leaf_of: Int32Array, label: Int32Array, leaves: Int
         node = leaves[np.argmax(overwritten)]
         twin = leaf_of[label[node]]
         raise ValueError(
-            f"label {label[node]} is at two leaves, nodes {original[node]} and {original[twin]}; a label has one leaf"
+            f"label {label[node]} has two leaves, nodes {original[node]} and {original[twin]}; keep only one"
         )
 
 

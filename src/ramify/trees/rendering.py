@@ -1,4 +1,4 @@
-"""A label tree as indented text."""
+"""Render a label tree as indented text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ramify.trees.label_tree import LabelTree
 
-# Deeper nodes are not indented further: a chain of a hundred thousand nodes would fill the memory with indentation.
+# Do not indent deeper nodes further: the indentation of a chain of 100,000 nodes would fill the memory.
 DEEPEST_INDENT = 32
 
 
@@ -18,16 +18,16 @@ def render_tree(
     max_depth: int | None,
     max_children: int,
 ) -> str:
-    """One line per node, depth first; what the limits leave out is counted."""
+    """Write one line per node, depth first, and count the nodes that the limits leave out."""
     if max_children < 1:
         raise ValueError(f"max_children must be an integer of at least 1, got {max_children}")
     if max_depth is not None and max_depth < 0:
         raise ValueError(f"max_depth must be None or an integer of at least 0, got {max_depth}")
     if isinstance(label_names, Sequence) and len(label_names) < tree.n_labels:
-        raise ValueError(f"label_names has {len(label_names)} names for {tree.n_labels} labels")
+        raise ValueError(f"label_names must have {tree.n_labels} names, one per label, got {len(label_names)}")
 
     lines: list[str] = []
-    # What is left to write: (node, text before its name, text before its children's branches).
+    # Nodes still to write: (node, prefix of its line, prefix of its children's lines).
     stack: list[tuple[int | str, str, str]] = [(0, "", "")]
     while stack:
         node, lead, below = stack.pop()

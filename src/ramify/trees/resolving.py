@@ -1,4 +1,4 @@
-"""From what a user says about the tree to a tree."""
+"""Turn the `tree` parameter of a classifier into a LabelTree."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ramify.trees.coding import fano_tree, huffman_tree, label_frequency
+from ramify.trees.coding import fano_tree, huffman_tree
+from ramify.trees.frequency import label_frequency
 from ramify.trees.interpolated import interpolated_tree
 from ramify.trees.kmeans import kmeans_tree
 from ramify.trees.label_tree import LabelTree
@@ -33,10 +34,10 @@ def resolve(
     options: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> LabelTree:
-    """The tree for X and Y: by a builder's name, by a builder of one's own, or a ready LabelTree.
+    """Return the tree for X and Y from a builder's name, a custom builder, or a LabelTree.
 
-    A builder gets those of the settings that it has parameters for, and all `options`, which it must have. The answer
-    is as wide as Y, and every label that has an example has a leaf.
+    A builder gets the settings that it has parameters for, and all `options`; an option it does not have is an error.
+    The returned tree has as many labels as Y has columns, and a leaf for every label with an example.
 
     >>> resolve("complete", None, [0, 1, 2], arity=2, max_leaf=1).to_nested()
     [0, [1, 2]]
@@ -48,7 +49,7 @@ def resolve(
     options = dict(options or {})
     if isinstance(tree, LabelTree):
         if options:
-            raise ValueError(f"the tree is given, so there is nothing to build with the option {next(iter(options))!r}")
+            raise ValueError(f"tree is a LabelTree, which takes no options, got the option {next(iter(options))!r}")
         return _fitted_to(tree, Y, "the given tree")
     if isinstance(tree, str):
         if tree not in BUILDERS:
@@ -76,9 +77,8 @@ def _accepted(
     names = {parameter.name for parameter in parameters if parameter.kind in by_name}
     unknown = next((option for option in options if option not in names), None)
     if unknown is not None:
-        raise ValueError(
-            f"the tree builder {name} has no option {unknown!r}; it has {', '.join(sorted(names - {'X', 'Y'}))}"
-        )
+        known = ", ".join(sorted(names - {"X", "Y"}))
+        raise ValueError(f"the tree builder {name} has no option {unknown!r}; its options are {known}")
     return {key: value for key, value in settings.items() if key in names} | options
 
 
@@ -92,7 +92,7 @@ def _fitted_to(tree: LabelTree, Y: Any, name: str) -> LabelTree:
     if len(missing):
         raise ValueError(
             f"{name} has no leaf for label {missing[0]}, which has {frequency[missing[0]]} examples"
-            + (f"; {len(missing)} such labels in all" if len(missing) > 1 else "")
+            + (f"; {len(missing)} labels with examples have no leaf" if len(missing) > 1 else "")
         )
     return tree
 

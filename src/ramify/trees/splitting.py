@@ -1,4 +1,4 @@
-"""The recursion that the divisive builders share, on whole levels."""
+"""The level-wise recursion that all divisive builders share."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ramify.common.validation import check_integer
 from ramify.trees.label_tree import LabelTree
 
 Positions = NDArray[np.int64]
-#: Called once a level as ``split(order, starts, stops)`` for the parts ``order[start:stop]`` that are too large.
-#: May reorder ``order`` inside the parts; answers where to cut: rising positions, at least one inside every part.
+#: Called once per level as ``split(order, starts, stops)`` with the parts ``order[start:stop]`` that are too large.
+#: It may reorder ``order`` within a part. Returns the cuts: strictly increasing, at least one inside every part.
 Split = Callable[[NDArray[np.int32], Positions, Positions], Positions]
 
 
 def from_splits(order: ArrayLike, split: Split, *, max_leaf: int) -> LabelTree:
-    """Split the labels, and again every part with more than `max_leaf` of them; what remains becomes leaves.
+    """Recursively split the labels until every part has at most `max_leaf` of them.
 
-    A part of one label is a leaf; a larger part that need not be split is a pre-leaf node. Works a level at a time, so
-    that a split sees all parts of a level at once and depth costs no recursion.
+    A part with one label becomes a leaf; a larger part that needs no split becomes a pre-leaf node. Each call of
+    `split` gets all parts of a level, so there is no Python recursion.
 
     >>> halves = lambda order, starts, stops: (starts + stops) // 2
     >>> from_splits([0, 1, 2, 3, 4], halves, max_leaf=2).to_nested()
@@ -53,7 +53,7 @@ def from_splits(order: ArrayLike, split: Split, *, max_leaf: int) -> LabelTree:
 
 
 def even_cuts(starts: Positions, stops: Positions, arity: int) -> Positions:
-    """Cuts that divide every part into `arity` parts whose sizes differ by at most one; fewer where labels run out.
+    """Divide every part into `arity` parts whose sizes differ by at most one, or into single labels if it is smaller.
 
     >>> even_cuts(np.array([0, 10]), np.array([7, 12]), arity=3)
     array([ 2,  4, 11])
@@ -70,15 +70,15 @@ def _label_of_parts(order: NDArray[np.int32], starts: Positions, stops: Position
 
 
 def _checked_cuts(cuts: Positions, starts: Positions, stops: Positions) -> Positions:
-    # A part that is never cut would be handed to the split for ever.
+    # A part without a cut would be split again forever.
     inside = np.searchsorted(cuts, stops) - np.searchsorted(cuts, starts, side="right")
     if (np.diff(cuts) <= 0).any() or (inside < 1).any() or inside.sum() != len(cuts):
-        raise ValueError("a split must answer rising positions, at least one strictly inside every part")
+        raise ValueError("split must return strictly increasing positions, at least one strictly inside every part")
     return cuts
 
 
 def concatenated_ranges(starts: Positions, sizes: Positions) -> Positions:
-    """start, start + 1, … for every start, as many as its size says, one after another."""
+    """Concatenate the ranges start, start + 1, …, start + size - 1."""
     ends = np.cumsum(sizes)
     total = int(ends[-1]) if len(ends) else 0
     return np.arange(total) + np.repeat(starts - ends + sizes, sizes)

@@ -1,31 +1,35 @@
-"""Rows that arrive as lines, from a pipe or a file: no sizes are known beforehand, and no line spoils the others."""
+"""Read rows line by line, from a pipe or a file: sizes need not be known, and a bad line does not affect others."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
 from typing import Any, Literal, TypeAlias
 
 from ramify import _core
-from ramify.data.dataset import csr_of
+from ramify.common.validation import number_of_threads
+from ramify.data.csr import csr_rows
+from ramify.data.dataset import Dataset
 from ramify.data.errors import DataError
-from ramify.data.files import PathLike, check_is_text, open_unpacked, read_start, told_as_data_error
+from ramify.data.files import PathLike, check_is_text, data_errors, decode_line, iter_lines, open_unpacked, read_start
 from ramify.data.jsonl import parse_record
+from ramify.data.xmc import data_error, load_xmc, parsed_dataset
 
 LineFormat: TypeAlias = Literal["xmc", "libsvm", "jsonl"]
 
-# A model needs some numbers for itself; no file comes near.
+# Slightly below the limits of 32 bits: models reserve a few indices.
 _MOST_FEATURES, _MOST_LABELS = 2**31 - 2, 2**31 - 1
 _HEADER = re.compile(rb"\s*(\d{1,10})[ \t]+(\d{1,10})[ \t]+(\d{1,10})\s*")
 _LONGEST_HEADER = 80
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_WRONG_COUNT = "the file may be truncated; otherwise correct the first number of the header"
 
 
 @dataclass(frozen=True)
 class LabelledBatch:
-    """Some rows: features or texts, the labels of each, and the numbers of their lines."""
+    """A batch of rows: features or texts, the labels of each, and their line numbers."""
 
     X: Any
     labels: list[tuple[Any, ...]]
@@ -39,7 +43,7 @@ class LabelledBatch:
 
 
 class _BadLine(Exception):
-    """Which of the lines cannot be read, and why."""
+    """The position of a bad line in the batch, and its error."""
 
     def __init__(self, position: int, error: DataError) -> None:
         super().__init__(position, error)
@@ -47,12 +51,12 @@ class _BadLine(Exception):
 
 
 class LineParser:
-    """Turns lines of XMC text, libsvm or JSONL into rows, whose features and labels are whatever comes.
+    """Parse lines of XMC text, libsvm or JSONL into rows. New features and labels may appear at any time.
 
-    XMC needs no header here. A header, wherever it stands (files may be joined), tells the least number of features,
-    and that as many lines are rows, blank ones too; other blank lines are skipped. Libsvm's features count from 1
-    unless `zero_based`. `on_bad_line` is told of each line that cannot be read; without it such a line is raised, after
-    the rows before it were given.
+    XMC needs no header here. A header may be anywhere (files may be concatenated). It gives the minimum number of
+    features and the number of rows that follow, including blank ones; other blank lines are skipped. Libsvm features
+    count from 1 unless `zero_based`. `on_bad_line` is called for each bad line; without it a bad line raises after the
+    rows before it were yielded.
 
     >>> rows = next(LineParser("xmc", "stdin").parse([b"7,3 0:0.5 4:1", b"12 2:1"]))
     >>> rows.labels, rows.X.shape
@@ -72,10 +76,10 @@ class LineParser:
         self.zero_based, self.one_label = zero_based, one_label
         self.on_bad_line = on_bad_line
         self.n_lines = self.n_bad_lines = self.n_features = 0
-        self._announced = 0  # rows of the last header that are still to come
+        self._announced = 0  # rows of the last header not read yet
 
     def parse(self, lines: list[bytes]) -> Iterator[LabelledBatch]:
-        """The rows of the next lines, which are without their ends; in order, in as few batches as bad lines allow."""
+        """Yield the rows of the next lines (without line ends), in order, split into batches only at bad lines."""
         if self.n_lines == 0 and lines:
             lines = [lines[0].removeprefix(_BYTE_ORDER_MARK), *lines[1:]]
         kept, numbers = self._rows_among(lines)
@@ -120,8 +124,8 @@ class LineParser:
         if self.one_label:
             for position, labels in enumerate(rows.labels):
                 if len(labels) != 1:
-                    message = f"the row has {len(labels)} labels instead of one"
-                    hint = "leave --multiclass out if rows may have any number of labels"
+                    message = f"expected one label, got {len(labels)}"
+                    hint = "omit --multiclass if rows can have any number of labels"
                     raise _BadLine(position, DataError(message, self.source, numbers[position], hint=hint))
         return rows
 
@@ -138,20 +142,20 @@ class LineParser:
             message, line, column, hint = error.args
             position = line - 2 if self.format == "xmc" else line - 1
             if self.format == "libsvm" and "feature" in message and " 0" in message:
-                hint = "say --zero-based if features count from 0, or --format xmc if these are XMC lines"
+                hint = "use --zero-based if features count from 0, or --format xmc if these are XMC lines"
             raise _BadLine(position, DataError(message, self.source, numbers[position], column, hint)) from None
         _, _, feature_ptr, features, values, label_ptr, label_columns = parsed
         if len(features):
             self.n_features = max(self.n_features, int(features.max()) + 1)
-        X = csr_of(values, features, feature_ptr, (len(lines), self.n_features))
+        X = csr_rows(values, features, feature_ptr, (len(lines), self.n_features))
         flat = label_columns.tolist()
-        return LabelledBatch(X, [tuple(flat[a:b]) for a, b in pairwise(label_ptr.tolist())], numbers)
+        return LabelledBatch(X, [tuple(flat[a:b]) for a, b in itertools.pairwise(label_ptr.tolist())], numbers)
 
     def _texts(self, lines: list[bytes], numbers: list[int]) -> LabelledBatch:
         texts, labels = [], []
         for position, (line, number) in enumerate(zip(lines, numbers, strict=True)):
             try:
-                record = parse_record(_decoded(line, self.source, number), self.source, number, labels_required=True)
+                record = parse_record(decode_line(line, self.source, number), self.source, number, labels_required=True)
             except DataError as error:
                 raise _BadLine(position, error) from None
             texts.append(record.text)
@@ -162,7 +166,7 @@ class LineParser:
 def iter_batches(
     path: PathLike, format: LineFormat, rows_at_once: int = 1024, *, one_label: bool = False, zero_based: bool = False
 ) -> Iterator[LabelledBatch]:
-    """The rows of a file, gzip or not, some at a time; memory does not grow with the file.
+    """Read the rows of a file, plain or gzip, in batches, in constant memory.
 
     >>> import tempfile, os
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -173,24 +177,56 @@ def iter_batches(
     """
     check_is_text(read_start(path, 4096), path)
     parser = LineParser(format, path, one_label=one_label, zero_based=zero_based)
-    with told_as_data_error(path), open_unpacked(path) as stream:
-        while lines := [line.rstrip(b"\r\n") for line in islice(stream, rows_at_once)]:
+    with data_errors(path), open_unpacked(path) as stream:
+        while lines := [line.rstrip(b"\r\n") for line in itertools.islice(stream, rows_at_once)]:
             yield from parser.parse(lines)
 
 
-def in_words(format: str) -> str:
-    """What a format is called where people read.
+def iter_xmc(path: PathLike, rows_at_once: int = 4096, *, n_jobs: int | None = None) -> Iterator[Dataset]:
+    """Read an XMC file, plain or gzip, as data sets of at most `rows_at_once` rows.
 
-    >>> in_words("xmc"), in_words("jsonl")
+    >>> import tempfile, os
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "tiny.txt")
+    ...     _ = open(path, "w").write("3 2 4\\n0,2 0:0.5\\n1 1:2\\n3 0:1\\n")
+    ...     [part.n_rows for part in iter_xmc(path, 2)]
+    [2, 1]
+    """
+    check_is_text(read_start(path, 4096), path)
+    lines = (line for _, line in iter_lines(path))
+    header = next(lines).split()
+    if len(header) != 3 or not all(word.isascii() and word.isdigit() for word in header):
+        yield load_xmc(path, n_jobs=n_jobs)  # raises: the parser explains what is wrong with the header
+        return
+    n_rows = int(header[0])
+    seen = 0
+    while rows := list(itertools.islice(lines, rows_at_once)):
+        while seen + len(rows) > n_rows and not rows[-1].strip():
+            rows.pop()  # blank lines at the end
+        if seen + len(rows) > n_rows:
+            message = f"there are more rows than the {n_rows} that the header announces"
+            raise DataError(message, path, n_rows + 2, hint=_WRONG_COUNT)
+        if rows:
+            yield _parse_rows(rows, header, path, seen, number_of_threads(n_jobs))
+        seen += len(rows)
+    if seen < n_rows:
+        raise DataError(f"the file ends after {seen} rows, but the header announces {n_rows}", path, hint=_WRONG_COUNT)
+
+
+def _parse_rows(rows: list[str], header: list[str], path: PathLike, seen: int, n_threads: int) -> Dataset:
+    text = "\n".join([f"{len(rows)} {header[1]} {header[2]}", *rows, ""]).encode()
+    try:
+        return parsed_dataset(_core.parse_xmc(text, n_threads=n_threads))
+    except _core.TextError as error:
+        found = data_error(path, error)
+        line = None if found.line is None else found.line + seen if found.line > 1 else found.line
+        raise DataError(found.message, path, line, found.column, found.hint) from None
+
+
+def format_name(format: str) -> str:
+    """Return the display name of a format.
+
+    >>> format_name("xmc"), format_name("jsonl")
     ('XMC text', 'JSONL')
     """
     return {"xmc": "XMC text", "jsonl": "JSONL"}.get(format, format)
-
-
-def _decoded(line: bytes, source: PathLike, number: int) -> str:
-    try:
-        return line.decode()
-    except UnicodeDecodeError as error:
-        column = len(line[: error.start].decode()) + 1
-        message = f"byte 0x{line[error.start]:02x} is not UTF-8"
-        raise DataError(message, source, number, column, "write the lines as UTF-8") from None
