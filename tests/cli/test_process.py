@@ -117,6 +117,13 @@ def test_ctrl_c_while_modules_are_loaded_ends_quietly(folder, module):
     assert not (folder / "new").exists()
 
 
+def test_ctrl_c_after_the_work_is_done_changes_nothing():
+    code = "import atexit, os, signal; atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT)); "
+    code += "from ramify.cli.main import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, "--version"], capture_output=True, text=True, preexec_fn=CTRL_C)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_ctrl_c_where_python_drops_exceptions_is_not_lost():
     code = """
 import signal, time

@@ -29,7 +29,7 @@ def main() -> NoReturn:
         signal.signal(signal.SIGINT, _interrupt)
     code = run(sys.argv[1:])
     if handles_interrupts:
-        signal.signal(signal.SIGINT, _exit_at_once)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the work is done: let the shutdown finish with its exit code
     if code == INTERRUPTED:
         # Skip the interpreter's shutdown, which would complain about objects that the interrupted work still holds.
         sys.stdout.flush()

@@ -403,7 +403,9 @@ def test_the_command_line_trains_evaluates_and_shows_the_nodes(tmp_path, capsys)
     assert "has no such parameter" in said(*train, "--set", "candidates=2", code=2)
     assert "NAME=VALUE" in said(*train, "--set", "depth", code=2)
     assert "--arity is not for --classifier spectral" in said(*train, "--arity", "2", code=2)
-    assert "--set depth: PLTClassifier has no such parameter" in said("train", file, "--model", model, "--set", "depth=3", code=2)
+    assert "--set depth: PLTClassifier has no such parameter" in said(
+        "train", file, "--model", model, "--set", "depth=3", code=2
+    )
     assert "--out and --plot" in said("tree", "--model", model, "--out", "x", code=2)
     said("train", file, "--model", model)
     assert "--top is for" in said("tree", "--model", model, "--top", "3", code=2)
