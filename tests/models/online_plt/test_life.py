@@ -280,7 +280,8 @@ def test_a_policy_may_ask_the_model_but_not_teach_it():
 
     def nosy(tree, x, label):
         answers.append((clf.predict(X[:2]).tolist(), clf.predict_one(X[0], top_k=1)[0][0], len(clf.tree_.label)))
-        for forbidden in (lambda: clf.partial_fit(X[:1], [0]), lambda: pickle.dumps(clf), lambda: clf.freeze()):
+        copies = (lambda: pickle.dumps(clf.fitted_), lambda: copy.deepcopy(clf), lambda: copy.copy(clf))
+        for forbidden in (lambda: clf.partial_fit(X[:1], [0]), *copies, lambda: clf.freeze()):
             with pytest.raises(ValueError, match="until it answers"):
                 forbidden()
         return first_fit(tree, x, label)
