@@ -12,6 +12,7 @@ import pytest
 
 from models.online_plt.test_life import everything
 from ramify import OnlinePLTClassifier
+from ramify.optimizers import FOBOS
 from ramify.river import MultiLabelOnlinePLT, OnlinePLT
 from river import (
     checks,
@@ -26,7 +27,11 @@ from river import (
 )
 
 MODELS = [OnlinePLT, MultiLabelOnlinePLT]
-SETTINGS = [{}, {"policy": "random", "b": 2, "b_max": 3, "seed": 1}, {"policy": "best", "learner": "fobos", "l2": 0.01}]
+SETTINGS = [
+    {},
+    {"policy": "random", "arity": 2, "max_leaf": 3, "seed": 1},
+    {"policy": "best", "optimizer": FOBOS(l2=0.01)},
+]
 
 
 class Moods:
@@ -133,7 +138,7 @@ def test_a_refused_example_leaves_no_trace(model, y, value):
 
 def test_a_pickled_model_goes_on_as_if_nothing_had_been():
     rows = list(fruits(80))
-    model = OnlinePLT(policy="random", b=2, b_max=2, seed=5)
+    model = OnlinePLT(policy="random", arity=2, max_leaf=2, seed=5)
     for x, y in rows[:40]:
         model.learn_one(x, y)
     again = pickle.loads(pickle.dumps(model))
@@ -150,6 +155,8 @@ def test_a_clone_knows_the_parameters_and_nothing_else():
     assert clone._get_params() == model._get_params()
     assert clone.predict_one({"a": 1.0}) is None
     assert clone.clone({"alpha": 0.25}).classifier.alpha == 0.25
+    optimizer = clone.clone({"optimizer": FOBOS(l2=0.1)}).clone().classifier.optimizer
+    assert (type(optimizer), optimizer.l2) == (FOBOS, 0.1)
     with pytest.raises(ValueError, match="not a mutable attribute"):
         model.mutate({"alpha": 0.1})
 

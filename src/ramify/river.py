@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from ramify.models.online_plt.classifier import OnlinePLTClassifier
+from ramify.optimizers import Optimizer
 
 try:
     from river import base
@@ -26,30 +27,22 @@ class _OnlineTree(base.Base):  # type: ignore[misc]
     def __init__(
         self,
         policy: str | Callable[..., tuple[int, bool]] = "fair",
-        b: int | None = None,
-        b_max: int | None = None,
+        arity: int | None = None,
+        max_leaf: int | None = None,
         alpha: float | None = None,
         fair_share: float = 3.0,
-        learner: str = "adagrad",
-        learning_rate: float = 2.0,
-        eps: float = 0.2,
-        decay: float = 0.5,
-        l2: float = 1e-6,
+        optimizer: str | Optimizer = "adagrad",
         normalize: bool = True,
         bias: float = 0.2,
         memory_budget: int | None = None,
         seed: int | None = None,
     ) -> None:
         self.policy = policy
-        self.b = b
-        self.b_max = b_max
+        self.arity = arity
+        self.max_leaf = max_leaf
         self.alpha = alpha
         self.fair_share = fair_share
-        self.learner = learner
-        self.learning_rate = learning_rate
-        self.eps = eps
-        self.decay = decay
-        self.l2 = l2
+        self.optimizer = optimizer
         self.normalize = normalize
         self.bias = bias
         self.memory_budget = memory_budget
@@ -78,7 +71,7 @@ class _OnlineTree(base.Base):  # type: ignore[misc]
 
     def _ask(self, x: Mapping[Hashable, Any], top_k: int | None, threshold: float | None) -> dict[Hashable, float]:
         """Probabilities of labels, best first; before the first label there are none."""
-        if "learner_" not in self.classifier.__dict__:
+        if not self.classifier.__sklearn_is_fitted__():
             return {}
         known = self.features
         row = {known[feature]: value for feature, value in x.items() if feature in known}
@@ -87,7 +80,7 @@ class _OnlineTree(base.Base):  # type: ignore[misc]
 
     @property
     def _raw_memory_usage(self) -> int:
-        learned = self.classifier.memory_ if "learner_" in self.classifier.__dict__ else 0
+        learned = self.classifier.memory_ if self.classifier.__sklearn_is_fitted__() else 0
         return int(super()._raw_memory_usage) + learned
 
 
@@ -107,7 +100,7 @@ class OnlinePLT(_OnlineTree, base.Classifier):  # type: ignore[misc]
 
     Parameters
     ----------
-    policy, b, b_max, alpha, fair_share, learner, learning_rate, eps, decay, l2, normalize, bias, memory_budget
+    policy, arity, max_leaf, alpha, fair_share, optimizer, normalize, bias, memory_budget
         As in `OnlinePLTClassifier`.
     seed
         Its `random_state`.
