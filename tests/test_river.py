@@ -9,6 +9,11 @@ import sys
 
 import numpy as np
 import pytest
+
+from models.online_plt.test_life import everything
+from ramify import OnlinePLTClassifier
+from ramify.optimizers import FOBOS
+from ramify.river import MultiLabelOnlinePLT, OnlinePLT
 from river import (
     checks,
     compose,
@@ -20,11 +25,6 @@ from river import (
     multiclass,
     preprocessing,
 )
-
-from models.online_plt.test_life import everything
-from ramify import OnlinePLTClassifier
-from ramify.optimizers import FOBOS
-from ramify.river import MultiLabelOnlinePLT, OnlinePLT
 
 MODELS = [OnlinePLT, MultiLabelOnlinePLT]
 SETTINGS = [
@@ -155,6 +155,8 @@ def test_a_clone_has_only_the_parameters():
     assert clone._get_params() == model._get_params()
     assert clone.predict_one({"a": 1.0}) is None
     assert clone.clone({"alpha": 0.25}).classifier.alpha == 0.25
+    optimizer = clone.clone({"optimizer": FOBOS(l2=0.1)}).clone().classifier.optimizer
+    assert (type(optimizer), optimizer.l2) == (FOBOS, 0.1)
     with pytest.raises(ValueError, match="not a mutable attribute"):
         model.mutate({"alpha": 0.1})
 

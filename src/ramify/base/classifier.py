@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import threading
 from abc import ABC, abstractmethod
@@ -303,6 +304,15 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         tags.input_tags.string = getattr(self, "vectorizer", None) is not None
         tags.classifier_tags.multi_label = True
         return tags
+
+    def __copy__(self) -> Any:
+        """A copy that may learn, or get names and thresholds, without changing this classifier."""
+        other = type(self).__new__(type(self))
+        state = self.__getstate__()
+        if "fitted_" in state:
+            state["fitted_"] = copy.copy(state["fitted_"])
+        other.__setstate__(state)
+        return other
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())

@@ -21,6 +21,7 @@ from ramify.base.rows import as_one_row
 from ramify.base.stream_schema import DictRow, Piece, StreamSchema, one_label_row
 from ramify.base.training import TrainingData, weighted_rows
 from ramify.common.progress import phase, shown
+from ramify.optimizers import Optimizer
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -187,17 +188,20 @@ class OnlineClassifier(ExtremeClassifier):
             self._check_parameters()
             with self._lock():
                 if "fitted_" in self.__dict__:
-                    fitted, model = self._unchanged()
-                    piece = self._read_piece(X, y, sample_weight)
+                    _, model = self._unchanged()
+                    self._learn(model, self._read_piece(X, y, sample_weight), None)
                 else:
-                    data = self._first_piece(X, y, classes, sample_weight)
-                    model = self._new_model(data)
-                    fitted = FittedModel(data.schema, model, seed=data.seed)
-                    piece = data.X, data.Y, data.sample_weight
-                self._learn(model, piece, None)
-                if "fitted_" not in self.__dict__:
-                    self._set_fitted(fitted)
+                    self._learn_first_piece(self._first_piece(X, y, classes, sample_weight))
         return self
+
+    def _learn_first_piece(self, data: TrainingData) -> None:
+        model = self._new_model(data)
+        self._set_fitted(FittedModel(data.schema, model, seed=data.seed))  # a policy may query it while it learns
+        try:
+            self._learn(model, (data.X, data.Y, data.sample_weight), None)
+        except BaseException:
+            del self.fitted_
+            raise
 
     def _first_piece(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> TrainingData:
         schema = StreamSchema(type(self).__name__)
@@ -276,6 +280,9 @@ class OnlineClassifier(ExtremeClassifier):
     def _check_settings(self, model: OnlineModel) -> CheckedSettings:
         checked: CheckedSettings | None = self.__dict__.get("_checked_settings")
         parameters = _parameters_of(type(self))(self)
+        optimizer = getattr(self, "optimizer", None)
+        if isinstance(optimizer, Optimizer):  # its settings may change while it stays the same object
+            parameters += tuple(vars(optimizer).values())
         if checked is None or checked.model is not model or not all(map(operator.is_, parameters, checked.parameters)):
             self._unchanged()
             checked = self._checked_settings = CheckedSettings(model, parameters, self._n_threads())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -234,9 +235,11 @@ class Schema:
             schema.vectorizer = vectorizer_from_state(*state["vectorizer"])
         return schema
 
-    def snapshot(self) -> Schema:
-        """This schema as it is now; one that never changes is its own snapshot."""
-        return self
+    def snapshot(self) -> Self:
+        """This schema as it is now: later names and labels do not appear in it."""
+        other = copy.copy(self)
+        other.labels = copy.copy(self.labels)
+        return other
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_given_index"}

@@ -201,7 +201,7 @@ class StreamSchema(Schema):
         copy.column_names = self.named_column_table() or copy.column_names
         return copy
 
-    def snapshot(self) -> StreamSchema:
+    def snapshot(self) -> Self:
         return copy.deepcopy(self)
 
     # --- model files ----------------------------------------------------------------------------------------------

@@ -263,7 +263,7 @@ class LabelEncoding:
         return self._index
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_index": None}
+        return {**self.__dict__, "_index": None, "_names": None if self._names is None else list(self._names)}
 
 
 def _is_known(label: Any, index: dict[Any, int]) -> bool:

@@ -106,13 +106,15 @@ import sys, time
 import numpy as np
 from ramify import PLTClassifier
 from ramify.data.synthetic import make_multilabel
+from ramify.models.plt import PLTSolver
 
 small = make_multilabel(100, 10, 50, random_state=0)
 large = make_multilabel(3000, 500, 2000, random_state=0)
 settings = eval(sys.argv[1])
 model = PLTClassifier(random_state=0).fit(small.X, small.Y)
 before = model.predict_proba(small.X).toarray()
-model.set_params(max_epochs=2_000, eps=0.0, C=1.0, positive_weight=1.0, calibrate=False, **settings)
+solver = PLTSolver(n_epochs=2_000, tol=0.0, C=1.0, positive_weight=1.0)
+model.set_params(solver=solver, calibrate=False).set_params(**settings)
 print("training", flush=True)
 start = time.monotonic()
 try:
@@ -133,7 +135,7 @@ print("ended by itself after", time.monotonic() - start, flush=True)
         "dict(n_jobs=2)",
         "dict(n_jobs=2, tree='one_level')",
         "dict(hash_bits=16)",
-        "dict(loss='logistic')",
+        "dict(solver__loss='logistic')",
     ],
 )
 def test_an_interrupt_stops_training_and_leaves_the_model_as_it_was(settings):

@@ -17,12 +17,14 @@ import sys
 import numpy as np
 from ramify import PLTClassifier, _core
 from ramify.data.synthetic import make_multilabel
+from ramify.models.plt import PLTSolver
 from twins.blocks import thaw
 
 data = make_multilabel(400, 60, 300, random_state=3)
 answers = {"set": np.array(_core.instruction_set())}
 for loss in ("squared_hinge", "logistic"):
-    model = PLTClassifier(loss=loss, C=1.0, positive_weight=1.0, max_leaf=40, eps=0.0, prune=0.0, random_state=0)
+    solver = PLTSolver(loss=loss, C=1.0, positive_weight=1.0, tol=0.0, prune=0.0)
+    model = PLTClassifier(solver=solver, max_leaf=40, random_state=0)
     model.fit(data.X, data.Y)
     answers[loss] = model.predict_proba(data.X, threshold=0.0).toarray()
     answers[loss + "_top"] = model.predict_proba(data.X, top_k=5).toarray()

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from core.memory_tree.test_memory_tree import N_LABELS, check_invariants, stream
 from core.plt.test_damaged import damages
 from ramify import MemoryTreeClassifier
+from ramify.base.model import State
 from ramify.data.csr import csr_parts
 from ramify.files import save_load as persist
 from ramify.files.directory import ModelFileError
+from ramify.models.memory_tree.model import MemoryTreeModel
 from twins.memory_tree import SETTINGS, core_tree, learn
 
 LONG, INT, FLOAT = np.int64, np.int32, np.float32
@@ -157,13 +159,13 @@ def test_senseless_calls_are_refused_and_change_nothing():
 def test_a_damaged_file_says_what_does_not_fit(tmp_path, monkeypatch):
     X, Y = stream(0, 40, False)
     clf = MemoryTreeClassifier(random_state=0).fit(X, Y)
-    inner = type(clf)._state
+    inner = MemoryTreeModel.state
 
     def damaged(self):
-        metadata, arrays = inner(self)
-        return metadata, arrays | {"leaf": arrays["leaf"] + 1}
+        values, arrays = inner(self)
+        return State(values, arrays | {"leaf": arrays["leaf"] + 1})
 
-    monkeypatch.setattr(MemoryTreeClassifier, "_state", damaged)
+    monkeypatch.setattr(MemoryTreeModel, "state", damaged)
     clf.save(tmp_path / "model")
     with pytest.raises(ModelFileError, match=r"does not hold a sound MemoryTreeClassifier.*an example is in no leaf"):
         persist.load(tmp_path / "model")

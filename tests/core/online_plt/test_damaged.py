@@ -13,9 +13,12 @@ from scipy import sparse
 from core.online_plt.test_learner import POLICIES, stream
 from core.plt.test_damaged import damages
 from ramify import OnlinePLTClassifier
+from ramify.base.model import State
+from ramify.base.stream_schema import StreamSchema
 from ramify.data.csr import csr_parts
 from ramify.files import save_load as persist
 from ramify.files.directory import ModelFileError
+from ramify.models.online_plt.model import OnlinePLTModel
 from twins.models import random_rows
 from twins.online import SETTINGS, learn, learner
 
@@ -328,12 +331,24 @@ def test_steps_beyond_all_measure_break_nothing(policy, rule):
     core.state(1)
 
 
-@pytest.mark.parametrize("field", ["settings", "feature_columns", "is_over_budget"])
+@pytest.mark.parametrize("field", ["settings", "is_over_budget", "n_labels", "n_features", "is_multiclass"])
 def test_a_model_file_without_a_field_is_refused(field, tmp_path, monkeypatch):
     clf = OnlinePLTClassifier().partial_fit(np.eye(3), [["a"], ["b"], ["c"]])
-    metadata, arrays = clf._state()
-    del metadata[field]
-    monkeypatch.setattr(OnlinePLTClassifier, "_state", lambda self: (metadata, arrays))
+    values, arrays = clf.model_.state()
+    del values[field]
+    monkeypatch.setattr(OnlinePLTModel, "state", lambda self: State(values, arrays))
+    clf.save(tmp_path / "model")
+    with pytest.raises(ModelFileError, match="sound OnlinePLTClassifier"):
+        persist.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("path", [["n_features"], ["labels"], ["named_columns", "names"], ["named_columns", "columns"]])
+def test_a_schema_without_a_field_is_refused(path, tmp_path, monkeypatch):
+    clf = OnlinePLTClassifier().learn_one({"red": 1.0}, ["a"]).learn_one({"green": 1.0}, ["b"])
+    schema = clf.schema_.state()
+    *outer, field = path
+    del (schema[outer[0]] if outer else schema)[field]
+    monkeypatch.setattr(StreamSchema, "state", lambda self: schema)
     clf.save(tmp_path / "model")
     with pytest.raises(ModelFileError, match="sound OnlinePLTClassifier"):
         persist.load(tmp_path / "model")
@@ -345,8 +360,8 @@ def test_a_model_file_without_a_field_is_refused(field, tmp_path, monkeypatch):
 )
 def test_senseless_settings_in_a_model_file_are_refused(settings, tmp_path, monkeypatch):
     clf = OnlinePLTClassifier().partial_fit(np.eye(3), [["a"], ["b"], ["c"]])
-    metadata, arrays = clf._state()
-    monkeypatch.setattr(OnlinePLTClassifier, "_state", lambda self: ({**metadata, "settings": settings}, arrays))
+    values, arrays = clf.model_.state()
+    monkeypatch.setattr(OnlinePLTModel, "state", lambda self: State({**values, "settings": settings}, arrays))
     clf.save(tmp_path / "model")
     with pytest.raises(ModelFileError, match="sound OnlinePLTClassifier"):
         persist.load(tmp_path / "model")

@@ -1,4 +1,4 @@
-"""Searches that end when they are done: the same answer for fewer blocks, and what a bound gives up is told."""
+"""Searches that end when they are done: the same answer for fewer blocks, and slack reports what it missed."""
 
 from __future__ import annotations
 
@@ -27,50 +27,51 @@ def test_a_beam_that_stops_answers_as_one_that_goes_through_all_levels(model, wi
     assert same(stopped, keep_best(everything, top_k, 0.0))
     settings = {"threshold": 0.0, "beam": width}
     assert (
-        model.trained.trace(model.X, top_k=top_k, **settings)[0]
-        <= model.trained.trace(model.X, top_k=None, **settings)[0]
+        model.trained.trace(model.X, top_k=top_k, **settings)[1]
+        <= model.trained.trace(model.X, top_k=None, **settings)[1]
     ).all()
 
 
 @given(searches(), st.integers(1, 6), st.sampled_from([None, 1, 2, 50]), st.sampled_from([0.0, 0.1, 0.5, 0.99]))
-def test_no_missing_label_is_more_probable_than_what_was_given_up(model, top_k, beam, bound):
+def test_no_missing_label_is_more_probable_than_what_was_missed(model, top_k, beam, slack):
     exact = model.trained.search(model.X, top_k=top_k, threshold=0.0)
-    settings = {"top_k": top_k, "threshold": 0.0, "beam": beam, "bound": bound}
+    settings = {"top_k": top_k, "threshold": 0.0, "beam": beam, "slack": slack}
     found = model.trained.search(model.X, **settings)
-    blocks, given_up = model.trained.trace(model.X, **settings)
-    exact_blocks, nothing = model.trained.trace(model.X, top_k=top_k, threshold=0.0)
+    answer, blocks, missed_probability = model.trained.trace(model.X, **settings)
+    assert same(answer, found)
+    _, exact_blocks, nothing = model.trained.trace(model.X, top_k=top_k, threshold=0.0)
     assert not nothing.any()
     for row, (wanted, pairs) in enumerate(zip(answer_rows(exact), answer_rows(found), strict=True)):
         missed = [p for label, p in wanted if label not in {label for label, _ in pairs}]
-        assert all(p <= given_up[row] for p in missed)
-        if given_up[row] == 0:
+        assert all(p <= missed_probability[row] for p in missed)
+        if missed_probability[row] == 0:
             assert pairs == wanted
-        elif beam is None:  # a bound promises more: nothing that is much better than the last answer
+        elif beam is None:  # slack promises more: nothing that is much better than the last answer
             assert len(pairs) == top_k
-            assert given_up[row] * (1 - bound) < pairs[-1][1] * (1 + 1e-6)
+            assert missed_probability[row] * (1 - slack) < pairs[-1][1] * (1 + 1e-6)
     if beam is None:
         assert (blocks <= exact_blocks).all()
-        assert bound > 0 or not given_up.any()
+        assert slack > 0 or not missed_probability.any()
 
 
 @given(searches(), st.integers(1, 4), st.sampled_from([None, 1, 3]), st.sampled_from([0.0, 0.4]))
-def test_one_row_is_answered_as_in_a_batch_with_a_beam_and_a_bound_too(model, top_k, beam, bound):
-    batch = answer_rows(model.trained.search(model.X, top_k=top_k, threshold=0.0, beam=beam, bound=bound))
+def test_one_row_is_answered_as_in_a_batch_with_a_beam_and_slack_too(model, top_k, beam, slack):
+    batch = answer_rows(model.trained.search(model.X, top_k=top_k, threshold=0.0, beam=beam, slack=slack))
     for row, expected in enumerate(batch):
         _, indices, values = csr_parts(model.X[[row]])
-        labels, probabilities = model.trained.core.search_row(indices, values, top_k, 0.0, beam or 0, bound)
+        labels, probabilities = model.trained.core.search_row(indices, values, top_k, 0.0, beam or 0, slack)
         assert list(zip(labels.tolist(), probabilities, strict=True)) == expected
 
 
-@pytest.mark.parametrize("bound", [-0.1, 1.0, float("nan")])
-def test_a_bound_outside_its_range_is_refused(bound):
+@pytest.mark.parametrize("slack", [-0.1, 1.0, float("nan")])
+def test_slack_outside_its_range_is_refused(slack):
     rng = np.random.default_rng(0)
     X, Y = random_rows(rng, 30, 6), sparse.csr_array(np.eye(5)[rng.integers(0, 5, 30)])
-    with pytest.raises(ValueError, match="bound must be"):
-        PLTClassifier(bound=bound).fit(X, Y)
-    model = PLTClassifier().fit(X, Y).set_params(bound=bound)
+    with pytest.raises(ValueError, match="slack must be"):
+        PLTClassifier(slack=slack).fit(X, Y)
+    model = PLTClassifier().fit(X, Y).set_params(slack=slack)
     for ask in (model.predict_labels, model.search_report):
-        with pytest.raises(ValueError, match="bound must be"):
+        with pytest.raises(ValueError, match="slack must be"):
             ask(X)
 
 

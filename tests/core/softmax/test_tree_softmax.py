@@ -149,7 +149,7 @@ data = make_multilabel(300, 40, 200, random_state=3)
 answers = {"set": np.array(_core.instruction_set())}
 for storage in ("float32", "int8"):
     for loss in ("softmax", "plt"):
-        clf = TreeSoftmaxClassifier(dim=20, epochs=5, storage=storage, loss=loss, random_state=0).fit(data.X, data.Y)
+        clf = TreeSoftmaxClassifier(dim=20, n_epochs=5, storage=storage, loss=loss, random_state=0).fit(data.X, data.Y)
         answers[f"{storage}, {loss}"] = clf.predict_proba(data.X, threshold=0.0).toarray()
 np.savez(sys.argv[1], **answers)
 """
@@ -179,7 +179,7 @@ def test_hogwild_learns_as_well():
     generator = np.random.default_rng(0)
     y = generator.integers(0, 10, 2000)
     X = sparse.csr_array((np.eye(10)[y] + 0.3 * generator.random((2000, 10))).astype(np.float32))
-    settings = {"dim": 10, "epochs": 10, "random_state": 0}
+    settings = {"dim": 10, "n_epochs": 10, "random_state": 0}
     alone = TreeSoftmaxClassifier(**settings).fit(X[:1000], y[:1000]).score(X[1000:], y[1000:])
     together = TreeSoftmaxClassifier(hogwild=True, n_jobs=2, **settings).fit(X[:1000], y[:1000])
     assert alone > 0.95

@@ -131,14 +131,15 @@ def test_a_tree_in_a_space_is_the_tree_of_the_projected_rows(data):
 
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_against_one_group_of_all_labels_the_space_is_learned_as_a_classifier_without_a_tree_is(data, shuffle):
-    settings = {"learning_rate": 0.2, "eps": 1e-3, "passes": 3, "seed": 5, "n_threads": 2}
-    space = learn_space(data.X, data.Y, rank=8, group_size=40, is_multiclass=False, shuffle=shuffle, **settings)
+    settings = {"learning_rate": 0.2, "eps": 1e-3, "seed": 5, "n_threads": 2}
+    one_group = {"rank": 8, "group_size": 40, "is_multiclass": False, "n_epochs": 3}
+    space = learn_space(data.X, data.Y, shuffle=shuffle, **one_group, **settings)
     tree = grow_candidate_tree(data.X, data.Y, TreeSettings(depth=0, n_candidates=40))
     arrays = tree.core_arrays()
     kind = {"weights": "low_rank", "rank": 8, "hash_bits": 0, "has_slot_weights": False}
     flat = BaseClassifier.begin(**kind, n_features=100, n_labels=40, n_slots=len(arrays["label"]), seed=5)
     core = flat.core(arrays, 40, 40, True, False)
-    fixed = {"has_slot_bias": False, "is_shuffled": shuffle, "is_sampled": False, "decays": True}
+    fixed = {"has_slot_bias": False, "is_shuffled": shuffle, "is_sampled": False, "decays": True, "passes": 3}
     core.train(flat.arrays, *csr_parts(data.X), *label_parts(data.Y), None, **fixed, **settings)
     for name in ("input", "output", "label_bias"):
         np.testing.assert_array_equal(space.arrays[name], flat.arrays[name])
@@ -173,7 +174,7 @@ def test_labels_of_other_groups_are_made_up_for(is_multiclass):
     labels = generator.choice(200, 6000, p=frequency / frequency.sum())
     Y = sparse.csr_array(np.eye(200, dtype=np.float32)[labels])
     X = sparse.csr_array((6000, 3), dtype=np.float32)  # rows without features: the biases are all that can be learned
-    settings = {"rank": 8, "is_multiclass": is_multiclass, "learning_rate": 0.3, "passes": 20}
+    settings = {"rank": 8, "is_multiclass": is_multiclass, "learning_rate": 0.3, "n_epochs": 20}
     bias = learn_space(X, Y, group_size=50, **settings).arrays["label_bias"].astype(np.float64)
     found = np.exp(bias) / np.exp(bias).sum() if is_multiclass else 1 / (1 + np.exp(-bias))
     np.testing.assert_allclose(found, np.bincount(labels, minlength=200) / 6000, rtol=0.25, atol=0.002)
@@ -191,7 +192,7 @@ def test_classes_of_few_rows_are_found_in_a_learned_space():
     X, Y = sparse.csr_array(X), sparse.csr_array(np.eye(150, dtype=np.float32)[labels])
     test = np.arange(len(labels)) % 16 == 0
     train = ~test
-    space = learn_space(X[train], Y[train], rank=32, group_size=150, is_multiclass=True, passes=10)
+    space = learn_space(X[train], Y[train], rank=32, group_size=150, is_multiclass=True, n_epochs=10)
     settings = TreeSettings(depth=6, n_candidates=15, deviation="within")
     recalls = []
     for vectors in (None, space.arrays["input"]):
@@ -203,7 +204,7 @@ def test_classes_of_few_rows_are_found_in_a_learned_space():
 
 def group_arguments(data):
     return {
-        "base": learn_space(data.X, data.Y, rank=8, group_size=10, is_multiclass=False, passes=1).arrays,
+        "base": learn_space(data.X, data.Y, rank=8, group_size=10, is_multiclass=False, n_epochs=1).arrays,
         "x": list(csr_parts(data.X)),
         "y": list(label_parts(data.Y)),
         "weight": None,

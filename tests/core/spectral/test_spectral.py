@@ -128,7 +128,7 @@ SETTINGS = TreeSettings(depth=5, n_candidates=4, recall=0.95)
 @pytest.mark.parametrize("noise", [0.0, 1.0])
 def test_the_tree_is_that_of_the_plain_twin(multilabel, noise):
     X, Y = small_data(multilabel)
-    settings = TreeSettings(depth=3, n_candidates=4, recall=0.95, noise=noise, max_iterations=60, tolerance=0.0)
+    settings = TreeSettings(depth=3, n_candidates=4, recall=0.95, noise=noise, max_iterations=60, tol=0.0)
     settings = TreeSettings(**{**settings.__dict__, "cg_iterations": 60})
     tree = grow_candidate_tree(X, Y, settings, seed=1)
     twin = plain_tree(X.toarray(), Y.toarray(), settings)
@@ -168,7 +168,7 @@ def test_sides_are_balanced_and_small_paths_are_cut():
 
 def test_the_deviation_may_be_that_of_rows_around_what_their_labels_predict():
     X, Y = small_data(True)
-    exact = {"depth": 1, "n_candidates": 4, "max_iterations": 200, "tolerance": 0.0, "cg_iterations": 300}
+    exact = {"depth": 1, "n_candidates": 4, "max_iterations": 200, "tol": 0.0, "cg_iterations": 300}
     tree = grow_candidate_tree(X, Y, TreeSettings(**exact, deviation="within"))
     unit = X.toarray() / np.linalg.norm(X.toarray(), axis=1, keepdims=True)
     direction, _ = exact_split(unit, Y.toarray(), np.ones(400))

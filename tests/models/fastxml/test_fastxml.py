@@ -48,7 +48,7 @@ def test_classes_are_learned():
 
 def test_leaves_hold_few_rows_and_few_labels(data):
     clf = FastXMLClassifier(n_trees=3, max_leaf=20, labels_per_leaf=4, C=10.0, random_state=0).fit(data.X, data.Y)
-    arrays = clf.forest_.arrays
+    arrays = clf.model_.arrays
     in_leaves = arrays["mass"][arrays["child"] < 0]
     assert np.median(in_leaves) <= 20
     assert in_leaves.sum() == 3 * data.X.shape[0]
@@ -57,8 +57,8 @@ def test_leaves_hold_few_rows_and_few_labels(data):
 
 def test_a_lower_cost_gives_sparser_separators_and_fewer_nodes(data):
     small, large = (FastXMLClassifier(n_trees=3, C=C, random_state=0).fit(data.X, data.Y) for C in (0.1, 10.0))
-    assert len(small.forest_.arrays["weight"]) < 0.5 * len(large.forest_.arrays["weight"])
-    assert len(small.forest_.arrays["child"]) < len(large.forest_.arrays["child"])
+    assert len(small.model_.arrays["weight"]) < 0.5 * len(large.model_.arrays["weight"])
+    assert len(small.model_.arrays["child"]) < len(large.model_.arrays["child"])
 
 
 def test_propensities_are_those_of_the_metrics(data):
@@ -84,7 +84,7 @@ def test_the_pair_and_its_array_grow_the_same_forest(data):
         ({"n_trees": 0}, "n_trees must be an integer between 1"),
         ({"max_leaf": 0}, "max_leaf must be an integer of at least 1"),
         ({"C": 0}, "C must be a number above 0"),
-        ({"eps": -1}, "eps must be a number of at least 0"),
+        ({"tol": -1}, "tol must be a number of at least 0"),
         ({"max_iterations": 0}, "max_iterations must be"),
         ({"labels_per_leaf": 0}, "labels_per_leaf must be"),
         ({"normalize": "yes"}, "normalize must be True or False"),
@@ -123,7 +123,7 @@ def test_the_shares_on_the_way_are_those_of_the_training_rows(data, fitted):
 
 
 def test_contributions_make_the_score_and_the_score_decides(data, fitted):
-    child = fitted.forest_.arrays["child"]
+    child = fitted.model_.arrays["child"]
     for path in fitted.explain(data.X[[1200]], top=1000).paths[:5]:
         for step, following in itertools.pairwise(path):
             total = step.bias + sum(contribution.value for contribution in step.contributions)
@@ -155,15 +155,15 @@ def test_explanations_are_told_in_words_and_as_json():
 def test_a_loaded_forest_is_mapped_and_explains_the_same(data, fitted, tmp_path):
     fitted.save(tmp_path / "model")
     again = ramify.load(tmp_path / "model")
-    assert not again.forest_.arrays["weight"].flags.owndata
+    assert not again.model_.arrays["weight"].flags.owndata
     assert again.explain(data.X[[5]], 3).to_dict() == fitted.explain(data.X[[5]], 3).to_dict()
 
 
 def test_a_forest_that_does_not_fit_its_labels_is_refused(data, fitted, tmp_path):
-    fitted.forest_.arrays["label"][0], before = 79, fitted.forest_.arrays["label"][0]
+    fitted.model_.arrays["label"][0], before = 79, fitted.model_.arrays["label"][0]
     try:
         fitted.save(tmp_path / "model")
     finally:
-        fitted.forest_.arrays["label"][0] = before
+        fitted.model_.arrays["label"][0] = before
     with pytest.raises(ramify.files.save_load.ModelFileError, match="label"):
         ramify.load(tmp_path / "model")

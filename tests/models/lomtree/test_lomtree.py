@@ -12,6 +12,8 @@ from scipy import sparse
 from ramify import FilterTreeClassifier, LOMTreeClassifier, load, progressive
 from ramify.cli.main import run
 from ramify.data.synthetic import make_dense, make_multiclass
+from ramify.models.plt import PLTSolver
+from ramify.optimizers import FOBOS, SGD, AdaGrad
 from ramify.registry import make_classifier, summaries
 
 
@@ -30,7 +32,7 @@ def texts():
 
 
 def same_trees(one, other):
-    ours, theirs = one.learner_.state(), other.learner_.state()
+    ours, theirs = one.model_.learner.state(), other.model_.learner.state()
     return all(np.array_equal(ours[name], theirs[name]) for name in ours)
 
 
@@ -86,7 +88,7 @@ def test_one_row_at_a_time_is_as_good_as_many(rows):
 
 
 def test_passes_are_rows_in_orders_drawn_from_the_seed(rows):
-    fitted = small(passes=2).fit(rows.X, rows.y)
+    fitted = small(n_epochs=2).fit(rows.X, rows.y)
     generator = np.random.default_rng(0)
     by_hand = small()
     for _ in range(2):
@@ -97,7 +99,7 @@ def test_passes_are_rows_in_orders_drawn_from_the_seed(rows):
 
 def test_answers_are_the_counts_of_the_leaf_and_the_majority_is_predicted(rows):
     clf = small(shuffle=False).partial_fit(rows.X, rows.y)
-    arrays, leaf = clf.learner_.state(), clf.apply(rows.X)
+    arrays, leaf = clf.model_.learner.state(), clf.apply(rows.X)
     dense = clf.predict_proba(rows.X)
     for row in range(0, len(rows.y), 37):
         v = leaf[row]
@@ -112,7 +114,7 @@ def test_answers_are_the_counts_of_the_leaf_and_the_majority_is_predicted(rows):
 
 def test_a_leaf_without_examples_answers_as_its_parent():
     clf = LOMTreeClassifier(max_nodes=1).partial_fit([[1.0, 0.0], [0.0, 1.0]], ["a", "b"])
-    arrays = clf.learner_.state()
+    arrays = clf.model_.learner.state()
     assert (arrays["reached"] == 0).sum() == 1  # the second row split the root and went to one child
     answers = clf.predict_proba([[1.0, 0.0], [-1.0, 0.0], [0.0, -1.0]])
     assert [0.5, 0.5] in answers.tolist()
@@ -137,11 +139,11 @@ def test_parameters_may_not_change_half_way(rows):
     ("parameter", "value"),
     [
         *(("max_nodes", bad) for bad in (-1, 2.5)),
-        *((name, 0) for name in ("nodes_per_class", "learning_rate", "eps", "passes")),
+        *((name, 0) for name in ("nodes_per_class", "n_epochs")),
         *((name, -1) for name in ("swap_resistance", "bias")),
         ("forgetting", 1),
         ("loss", "hinge"),
-        ("learner", "adam"),
+        ("optimizer", "adam"),
     ],
 )
 def test_bad_parameters_are_named(rows, parameter, value):
@@ -149,8 +151,23 @@ def test_bad_parameters_are_named(rows, parameter, value):
         LOMTreeClassifier(**{parameter: value}).fit(rows.X, rows.y)
 
 
+@pytest.mark.parametrize(
+    ("optimizer", "parameter"),
+    [
+        (AdaGrad(learning_rate=0), "learning_rate"),
+        (AdaGrad(eps=0), "eps"),
+        (AdaGrad(decay=0.5), "decay"),
+        (SGD(learning_rate=0), "learning_rate"),
+        (FOBOS(), "optimizer"),
+    ],
+)
+def test_bad_settings_of_the_optimizer_are_named(rows, optimizer, parameter):
+    with pytest.raises(ValueError, match=parameter):
+        LOMTreeClassifier(optimizer=optimizer).fit(rows.X, rows.y)
+
+
 def test_an_explanation_is_the_route_and_ends_with_the_answer(rows):
-    clf = small(passes=2).fit(rows.X, rows.y)
+    clf = small(n_epochs=2).fit(rows.X, rows.y)
     for row in (0, 7, 11):
         x = rows.X[[row]]
         told = clf.explain(x, top=3)
@@ -186,7 +203,12 @@ def test_depth_grows_as_the_logarithm_of_the_classes():
 def test_lomtree_is_clearly_better_than_the_random_and_the_filter_tree():
     train, test = make_dense(12000, 60, 32), make_dense(3000, 60, 32, split="test")
     error = {}
-    for name, settings in (("lomtree", {"passes": 3}), ("filter-tree", {"passes": 3}), ("random-tree", {"C": 1.0})):
+    by_name = {
+        "lomtree": {"n_epochs": 3},
+        "filter-tree": {"n_epochs": 3},
+        "random-tree": {"solver": PLTSolver(C=1.0)},
+    }
+    for name, settings in by_name.items():
         clf = make_classifier(name, random_state=0, **settings).fit(train.X, train.y)
         error[name] = 1 - clf.score(test.X, test.y)
     assert error["lomtree"] < 0.25
@@ -197,7 +219,7 @@ def test_a_filter_tree_tells_apart_what_a_tournament_can():
     generator = np.random.default_rng(0)
     y = generator.integers(0, 16, 2000)
     X = np.eye(16)[y] + generator.normal(0, 0.1, (2000, 16))
-    clf = FilterTreeClassifier(passes=3, random_state=0).fit(X, y)
+    clf = FilterTreeClassifier(n_epochs=3, random_state=0).fit(X, y)
     assert clf.score(X, y) > 0.98
     assert clf.won_ > 0.9
     np.testing.assert_allclose(clf.predict_proba(X[:5]).sum(axis=1), 1, atol=1e-5)

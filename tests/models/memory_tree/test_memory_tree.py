@@ -8,8 +8,9 @@ from scipy import sparse
 
 import ramify
 from ramify import MemoryTreeClassifier, progressive
-from ramify.base.classifier import Query
+from ramify.base.model import Query
 from ramify.data.synthetic import make_multiclass, make_multilabel
+from ramify.optimizers import AdaGrad
 
 FEW = make_multiclass(n_rows=1200, n_classes=400, n_features=2000, features_per_row=20.0, random_state=0)
 FEW_TEST = make_multiclass(
@@ -71,8 +72,8 @@ def test_progressive_validation_leaves_the_model_of_partial_fit():
     tested = MemoryTreeClassifier(random_state=0)
     result = progressive.evaluate(tested, X, y, window=200)
     plain = MemoryTreeClassifier(random_state=0).partial_fit(X[:1], y[:1]).partial_fit(X[1:], y[1:])
-    for name, values in plain.learner_.state().items():
-        np.testing.assert_array_equal(tested.learner_.state()[name], values)
+    for name, values in plain.model_.learner.state().items():
+        np.testing.assert_array_equal(tested.model_.learner.state()[name], values)
     assert result.so_far.accuracy > 5 * result.so_far.constant_accuracy
     slow = progressive.evaluate(
         MemoryTreeClassifier(random_state=0), zip(X.toarray()[:120], y[:120].tolist(), strict=False)
@@ -81,7 +82,7 @@ def test_progressive_validation_leaves_the_model_of_partial_fit():
     assert slow.so_far.accuracy == quick.so_far.accuracy
 
 
-@pytest.mark.parametrize("changes", [{}, {"max_examples": 150}, {"max_examples": 150, "forget": "least_useful"}])
+@pytest.mark.parametrize("changes", [{}, {"max_examples": 150}, {"max_examples": 150, "forgetting": "least_useful"}])
 @pytest.mark.parametrize("multiclass", [True, False])
 def test_a_saved_model_goes_on_bit_for_bit(tmp_path, changes, multiclass):
     X, y = FEW.X, classes(FEW) if multiclass else FEW.Y
@@ -91,8 +92,8 @@ def test_a_saved_model_goes_on_bit_for_bit(tmp_path, changes, multiclass):
     for clf in (first, resumed):
         clf.partial_fit(X[300:700], y[300:700])
     assert first.n_examples_ == resumed.n_examples_
-    for name, values in first.learner_.state().items():
-        np.testing.assert_array_equal(resumed.learner_.state()[name], values, err_msg=name)
+    for name, values in first.model_.learner.state().items():
+        np.testing.assert_array_equal(resumed.model_.learner.state()[name], values, err_msg=name)
 
 
 def test_feature_names_that_came_one_by_one_are_saved(tmp_path):
@@ -100,27 +101,27 @@ def test_feature_names_that_came_one_by_one_are_saved(tmp_path):
     clf.save(tmp_path / "model")
     again = ramify.load(tmp_path / "model").learn_one({"blue": 1.0, "red": 0.1}, "plum")
     assert again.predict_one({"blue": 1.0}, top_k=1)[0][0] == "plum"
-    assert list(again.feature_columns_) == ["red", "green", "blue"]
+    assert list(again.schema_.named_columns) == ["red", "green", "blue"]
 
 
 def test_memory_is_bounded_and_the_recent_is_known():
     clf = MemoryTreeClassifier(max_examples=200, random_state=0).partial_fit(FEW.X, classes(FEW))
-    assert (clf.n_examples_, clf.n_forgotten_) == (200, clf.learner_.n_learned - 200)
+    assert (clf.n_examples_, clf.n_forgotten_) == (200, clf.model_.learner.n_learned - 200)
     recent, long_ago = slice(-100, None), slice(0, 100)
     assert clf.score(FEW.X[recent], classes(FEW)[recent]) > 0.9 > clf.score(FEW.X[long_ago], classes(FEW)[long_ago])
     assert clf.memory_ < MemoryTreeClassifier(random_state=0).partial_fit(FEW.X, classes(FEW)).memory_
 
 
 def test_further_passes_store_nothing_twice_and_change_the_routers():
-    once, thrice = (MemoryTreeClassifier(passes=n, random_state=0).fit(FEW.X, classes(FEW)) for n in (1, 3))
+    once, thrice = (MemoryTreeClassifier(n_epochs=n, random_state=0).fit(FEW.X, classes(FEW)) for n in (1, 3))
     assert once.n_examples_ == thrice.n_examples_ <= FEW.X.shape[0]
-    assert not np.array_equal(once.learner_.state()["leaf"], thrice.learner_.state()["leaf"])
+    assert not np.array_equal(once.model_.learner.state()["leaf"], thrice.model_.learner.state()["leaf"])
     assert thrice.score(FEW_TEST.X, classes(FEW_TEST)) > once.score(FEW_TEST.X, classes(FEW_TEST)) - 0.03
 
 
 def test_a_query_looks_at_few_of_the_stored_examples():
     clf = MemoryTreeClassifier(n_leaves=2, leaf_multiplier=2.0, random_state=0).fit(FEW.X, classes(FEW))
-    *_, n_nodes, n_examples = clf._query(FEW_TEST.X, clf.n_labels_, Query(top_k=1))
+    *_, n_nodes, n_examples = clf.model_.retrieve(FEW_TEST.X, clf.n_labels_, Query(top_k=1))
     assert n_examples / FEW_TEST.X.shape[0] <= 2 * 2 * np.log2(1200)
     assert n_nodes / FEW_TEST.X.shape[0] < 40
 
@@ -158,7 +159,7 @@ def test_an_explanation_reads_well_in_a_terminal(capsys):
     out = capsys.readouterr().out
     assert "banana" in out
     assert "of the vote" in out
-    assert "the way there" in out
+    assert "the path there" in out
 
 
 @pytest.mark.parametrize(
@@ -172,9 +173,12 @@ def test_an_explanation_reads_well_in_a_terminal(capsys):
         ({"n_neighbours": 0}, "n_neighbours must be an integer"),
         ({"label_scorer": "oracle"}, "label_scorer must be"),
         ({"max_examples": 0}, "max_examples must be an integer"),
-        ({"forget": "newest"}, "forget must be"),
+        ({"forgetting": "newest"}, "forgetting must be"),
         ({"scorer_rate": -0.1}, "scorer_rate must be"),
-        ({"passes": 0}, "passes must be"),
+        ({"n_epochs": 0}, "n_epochs must be"),
+        ({"optimizer": AdaGrad(learning_rate=0)}, "learning_rate must be"),
+        ({"optimizer": AdaGrad(eps=0)}, "eps must be"),
+        ({"optimizer": "sgd"}, "optimizer must be"),
     ],
 )
 def test_bad_parameters_are_named(changes, said):
@@ -190,14 +194,14 @@ def test_a_parameter_that_was_learned_with_stays():
 
 def test_a_refused_piece_leaves_the_model_as_it_was():
     clf = MemoryTreeClassifier(random_state=0).partial_fit(FEW.X[:50], classes(FEW)[:50])
-    before, labels = clf.learner_.state(), clf.classes_.tolist()
+    before, labels = clf.model_.learner.state(), clf.classes_.tolist()
     bad = FEW.X[:2].copy()
     bad.data[0] = np.nan
     for X, y in ((bad, ["a", "b"]), (FEW.X[:2], [1]), (FEW.X[:2], [[1], [2]])):
         with pytest.raises(ValueError):
             clf.partial_fit(X, y)
     assert clf.classes_.tolist() == labels
-    for name, values in clf.learner_.state().items():
+    for name, values in clf.model_.learner.state().items():
         np.testing.assert_array_equal(values, before[name])
 
 
@@ -207,7 +211,7 @@ def test_before_the_first_row_every_named_class_is_as_likely():
     clf.partial_fit(np.eye(2, 3), ["b", "b"], classes=["a", "b", "c"], sample_weight=weight)
     assert clf.n_examples_ == 1  # a row without weight is no memory
     empty = MemoryTreeClassifier(random_state=0).partial_fit(np.eye(1, 3), ["b"], classes=["a", "b", "c"])
-    empty.learner_ = empty._new_learner()
+    empty.model_.learner = empty.model_.new_learner(empty.model_.settings)
     np.testing.assert_allclose(empty.predict_proba(np.ones((2, 3))), 1 / 3)
     assert empty.predict_one({0: 1.0}, top_k=2) == [("a", pytest.approx(1 / 3)), ("b", pytest.approx(1 / 3))]
     np.testing.assert_allclose(empty.predict_proba(np.ones((1, 3)), labels=["c"]).data, 1 / 3)

@@ -31,7 +31,7 @@ def growing_stream(n_rows=3000, n_labels=60, seed=0, n_noise=12):
 
 
 def learned(X, labels, sizes, **settings):
-    clf = OnlinePLTClassifier(memory_budget=BUDGET, b=4, b_max=8, random_state=0, **settings)
+    clf = OnlinePLTClassifier(memory_budget=BUDGET, arity=4, max_leaf=8, random_state=0, **settings)
     start, peak = 0, 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -47,10 +47,10 @@ def learned(X, labels, sizes, **settings):
 @pytest.mark.parametrize("learner", ["adagrad", "fobos"])
 def test_memory_stays_about_the_budget_and_the_model_useful(learner):
     X, labels = growing_stream()
-    free = OnlinePLTClassifier(b=4, b_max=8, random_state=0, learner=learner).partial_fit(X, labels)
+    free = OnlinePLTClassifier(arity=4, max_leaf=8, random_state=0, optimizer=learner).partial_fit(X, labels)
     free.predict(X[:2])  # which brings every block up to date
     assert free.memory_ > 3 * BUDGET
-    bound, peak = learned(X, labels, [25] * 200, learner=learner)
+    bound, peak = learned(X, labels, [25] * 200, optimizer=learner)
     assert peak < 1.3 * BUDGET
     assert bound.n_evicted_rows_ > 10_000
     fresh, truth = growing_stream(500, seed=1)
@@ -64,7 +64,7 @@ def test_memory_stays_about_the_budget_and_the_model_useful(learner):
 
 def test_running_out_is_said_once():
     X, labels = growing_stream()
-    clf = OnlinePLTClassifier(memory_budget=BUDGET, b=4, b_max=8)
+    clf = OnlinePLTClassifier(memory_budget=BUDGET, arity=4, max_leaf=8)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for start in range(0, 3000, 100):
@@ -81,11 +81,11 @@ def test_running_out_is_said_once():
 @pytest.mark.parametrize("policy", ["fair", "best", "random"])
 def test_batch_sizes_threads_and_questions_change_no_bit(policy, learner):
     X, labels = growing_stream(1200)
-    settings = {"policy": policy, "learner": learner}
+    settings = {"policy": policy, "optimizer": learner}
     whole, _ = learned(X, labels, [1200], **settings)
     assert whole.n_evicted_rows_ > 0
     pieces, _ = learned(X, labels, [1, 7, 500, 3, 90, 2000], n_jobs=2, **settings)
-    asked = OnlinePLTClassifier(memory_budget=BUDGET, b=4, b_max=8, random_state=0, **settings)
+    asked = OnlinePLTClassifier(memory_budget=BUDGET, arity=4, max_leaf=8, random_state=0, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for start in range(0, 1200, 10):
@@ -99,7 +99,7 @@ def test_batch_sizes_threads_and_questions_change_no_bit(policy, learner):
 @pytest.mark.parametrize("learner", ["adagrad", "fobos"])
 def test_a_saved_model_goes_on_within_its_budget_exactly(learner, tmp_path):
     X, labels = growing_stream(1500)
-    clf, _ = learned(X[:700], labels[:700], [700], learner=learner)
+    clf, _ = learned(X[:700], labels[:700], [700], optimizer=learner)
     assert clf.n_evicted_rows_ > 0
     clf.save(tmp_path / "model")
     again = ramify.load(tmp_path / "model")

@@ -16,6 +16,7 @@ from models.online_plt.test_properness import LEARNERS, POLICIES, stream, weight
 from ramify import OnlinePLTClassifier
 from ramify.data.synthetic import make_multiclass, make_multilabel
 from ramify.files.directory import ModelFileError
+from ramify.optimizers import AdaGrad
 from twins.process import run
 
 NAMED = [name for name in POLICIES if name != "callable"]
@@ -23,10 +24,11 @@ NAMED = [name for name in POLICIES if name != "callable"]
 
 def everything(clf):
     """All that a model has learned, to be compared: arrays, labels, names, widths."""
-    state = {name: array.tobytes() for name, array in clf.learner_.state(1).items()}
-    encoding = clf.label_encoding_
+    state = {name: array.tobytes() for name, array in clf.model_.learner.state(1).items()}
+    schema, encoding = clf.schema_, clf.schema_.labels
     labels = encoding.kind, encoding.n_labels, encoding.names(range(encoding.n_labels)), encoding.classes.dtype
-    rest = (clf.n_features_in_, clf.n_labels_, clf.classes_.tolist(), dict(clf.__dict__.get("feature_columns_", {})))
+    names = None if schema.named_columns is None else dict(schema.named_columns)
+    rest = (clf.n_features_in_, clf.n_labels_, clf.classes_.tolist(), names)
     return state, labels, rest, sorted(name for name in clf.__dict__ if not name.startswith("_"))
 
 
@@ -98,31 +100,31 @@ def test_a_refused_row_forgets_the_names_of_its_features():
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("name", "change"),
     [
-        {"policy": "best"},
-        {"learner": "fobos"},
-        {"learning_rate": 0.5},
-        {"b": 2},
-        {"b_max": 7},
-        {"bias": 0.7},
-        {"memory_budget": 10**6},
-        {"normalize": False},
+        ("policy", "best"),
+        ("optimizer", "fobos"),
+        ("learning_rate", AdaGrad(eps=0.01, learning_rate=0.5)),
+        ("arity", 2),
+        ("max_leaf", 7),
+        ("bias", 0.7),
+        ("memory_budget", 10**6),
+        ("normalize", False),
     ],
     ids=str,
 )
-def test_settings_stay_those_that_learning_began_with(change):
+def test_settings_stay_those_that_learning_began_with(name, change):
     clf = fitted()
     before = everything(clf)
-    clf.set_params(**change)
-    with pytest.raises(ValueError, match=f"{next(iter(change))} was .* when learning began"):
+    clf.set_params(**{"optimizer" if name == "learning_rate" else name: change})
+    with pytest.raises(ValueError, match=f"{name} was .* when learning began"):
         clf.partial_fit(*stream(1))
     assert everything(clf) == before
     assert weights_by_labels(copy.deepcopy(clf)) == weights_by_labels(clf)
     X, _ = stream(0)
     assert (clf.freeze(prune=0.0).predict(X) != fitted().freeze(prune=0.0).predict(X)).nnz == 0
     clf.fit(*stream(1))  # begins anew, with the new ones
-    clf.set_params(n_jobs=2, passes=3, verbose=False).partial_fit(*stream(1))
+    clf.set_params(n_jobs=2, n_epochs=3, verbose=False).partial_fit(*stream(1))
 
 
 # --- files and copies -------------------------------------------------------------------------------------------------
@@ -150,7 +152,7 @@ def test_a_model_resumes_exactly(policy, learner, multiclass, way, tmp_path):
     assert weights_by_labels(again) == weights_by_labels(clf)
     assert again.tree_.to_nested() == clf.tree_.to_nested()
     assert again.n_examples_ == clf.n_examples_
-    assert again.learner_.n_updates == clf.learner_.n_updates
+    assert again.model_.learner.n_updates == clf.model_.learner.n_updates
     assert again.classes_.tolist() == clf.classes_.tolist()
 
 
@@ -182,7 +184,7 @@ def test_names_for_people_widen_with_the_model(tmp_path):
 def test_a_frozen_model_answers_nearly_as_the_online_one(policy, learner, multiclass, tmp_path):
     data = (make_multiclass if multiclass else make_multilabel)(600, 60, 300, random_state=0)
     Y = data.y if multiclass else sparse.vstack([data.Y[:500], data.Y[500:] * 0]).tocsr()
-    clf = OnlinePLTClassifier(**POLICIES[policy], **LEARNERS[learner], passes=2, random_state=0).fit(data.X, Y)
+    clf = OnlinePLTClassifier(**POLICIES[policy], **LEARNERS[learner], n_epochs=2, random_state=0).fit(data.X, Y)
     expected = clf.predict_proba(data.X, threshold=0.0)
     # Small weights are all that descent by small steps has, so that none of them can be dropped.
     for prune, agreement, gap in [(0.0, 0.98, 0.05), (0.1, 0.9, 0.15)][: 1 if learner == "fobos" else 2]:
@@ -208,7 +210,7 @@ def test_an_explanation_is_the_path_to_the_label(multiclass):
         explanation = clf.explain(x, label, top=3)
         assert explanation.probability == pytest.approx(probability, rel=1e-6)
         tree = clf.tree_
-        column = clf.label_encoding_.columns([label])[0]
+        column = clf.schema_.labels.columns([label])[0]
         nodes = tree.path(column).tolist()
         assert [step.node for step in explanation.path] == (nodes[1:] if multiclass else nodes)
         if not multiclass:
@@ -278,7 +280,8 @@ def test_a_policy_may_ask_the_model_but_not_teach_it():
 
     def nosy(tree, x, label):
         answers.append((clf.predict(X[:2]).tolist(), clf.predict_one(X[0], top_k=1)[0][0], len(clf.tree_.label)))
-        for forbidden in (lambda: clf.partial_fit(X[:1], [0]), lambda: pickle.dumps(clf), lambda: clf.freeze()):
+        copies = (lambda: pickle.dumps(clf.fitted_), lambda: copy.deepcopy(clf), lambda: copy.copy(clf))
+        for forbidden in (lambda: clf.partial_fit(X[:1], [0]), *copies, lambda: clf.freeze()):
             with pytest.raises(ValueError, match="until it answers"):
                 forbidden()
         return first_fit(tree, x, label)
@@ -344,7 +347,7 @@ from ramify import OnlinePLTClassifier
 from ramify.data.synthetic import make_multilabel
 
 small, large = make_multilabel(50, 10, 50, random_state=0), make_multilabel(6000, 3000, 4000, random_state=0)
-clf = OnlinePLTClassifier(b=2, b_max=4, n_jobs=2).partial_fit(small.X, small.Y)
+clf = OnlinePLTClassifier(arity=2, max_leaf=4, n_jobs=2).partial_fit(small.X, small.Y)
 threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     for _ in range(100):

@@ -11,7 +11,8 @@ import pytest
 from models.online_plt.test_life import everything
 from models.online_plt.test_properness import LEARNERS, POLICIES, stream
 from ramify import OnlinePLTClassifier
-from ramify.base.stream_rows import DictRow
+from ramify.base.stream_schema import DictRow, one_label_row
+from ramify.optimizers import AdaGrad
 
 FORMS = {
     "classes": lambda row: f"class {row.argmax()}",
@@ -33,7 +34,8 @@ def examples(form, named, seed=0):
 
 
 def learn_the_long_way(clf, x, y):
-    return clf.partial_fit(DictRow(x), clf._one_label_row(y))
+    kind = clf.schema_.labels.kind if clf.__sklearn_is_fitted__() else None
+    return clf.partial_fit(DictRow(x), one_label_row(y, kind))
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["names", "numbers"])
@@ -67,7 +69,7 @@ def test_only_surprises_take_the_long_way(monkeypatch):
     for x, y in examples("classes", named=True):
         clf.learn_one(x, y)
     assert len(calls) == clf.n_labels_
-    assert len(clf.feature_columns_) > len(next(examples("classes", named=True))[0])
+    assert len(clf.schema_.named_columns) > len(next(examples("classes", named=True))[0])
 
 
 REFUSED = {
@@ -120,16 +122,16 @@ def test_a_label_without_a_leaf_is_refused_where_no_policy_adds_it():
 
 
 def test_settings_that_change_in_between_are_noticed():
-    clf = OnlinePLTClassifier(learning_rate=2.0)
+    clf = OnlinePLTClassifier(optimizer=AdaGrad(learning_rate=2.0))
     for _ in range(3):
         clf.learn_one({"a": 1.0}, "x")
-    clf.set_params(learning_rate=0.5)
+    clf.set_params(optimizer__learning_rate=0.5)
     with pytest.raises(ValueError, match=r"learning_rate was 2\.0 when learning began and is 0\.5 now"):
         clf.learn_one({"a": 1.0}, "x")
-    clf.learning_rate = -1
+    clf.optimizer.learning_rate = -1
     with pytest.raises(ValueError, match="learning_rate must be a number above 0"):
         clf.learn_one({"a": 1.0}, "x")
-    clf.learning_rate = 2.0
+    clf.optimizer.learning_rate = 2.0
     assert clf.learn_one({"a": 1.0}, "x").n_examples_ == 4
     clf.fit(np.eye(2), ["x", "y"])  # another learner, with other settings
     clf.set_params(bias=0.7)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ramify import OnlinePLTClassifier
+from ramify.optimizers import FOBOS, AdaGrad
 
 N_FEATURES = 12
 
@@ -25,18 +26,18 @@ def split_anywhere(tree, x, label):
 
 
 POLICIES = {
-    "fair": {"policy": "fair", "b": 3, "b_max": 4},
-    "best": {"policy": "best", "b": 2, "b_max": 3},
-    "best, narrow": {"policy": "best", "b": 2, "b_max": 2, "alpha": 0.3},
-    "balanced": {"policy": "balanced", "b": 2, "b_max": 3},
-    "random": {"policy": "random", "b": 2, "b_max": 4},
-    "random, wide": {"policy": "random", "b": 4, "b_max": 9},
+    "fair": {"policy": "fair", "arity": 3, "max_leaf": 4},
+    "best": {"policy": "best", "arity": 2, "max_leaf": 3},
+    "best, narrow": {"policy": "best", "arity": 2, "max_leaf": 2, "alpha": 0.3},
+    "balanced": {"policy": "balanced", "arity": 2, "max_leaf": 3},
+    "random": {"policy": "random", "arity": 2, "max_leaf": 4},
+    "random, wide": {"policy": "random", "arity": 4, "max_leaf": 9},
     "cpt": {"policy": "cpt"},
     "callable": {"policy": split_anywhere},
 }
 LEARNERS = {
-    "adagrad": {"learner": "adagrad", "eps": 0.01},
-    "fobos": {"learner": "fobos", "l2": 0.01, "learning_rate": 0.5},
+    "adagrad": {"optimizer": AdaGrad(eps=0.01)},
+    "fobos": {"optimizer": FOBOS(l2=0.01, learning_rate=0.5)},
 }
 
 
@@ -52,7 +53,7 @@ def stream(seed, n_rows=60, n_labels=25, multiclass=False):
 
 def weights_by_labels(clf):
     """Weights and sums of every node's classifier, under the set of labels below the node; zeros are left out."""
-    state = clf.learner_.state(1)
+    state = clf.model_.learner.state(1)
     parent, label = state["parent"], state["label"]
     below = [set() for _ in parent]
     for node in np.flatnonzero(label >= 0):
@@ -106,7 +107,7 @@ def test_online_weights_equal_incremental_weights_on_the_final_tree(policy, lear
         incremental.fit(X, Y)
         assert weights_by_labels(online) == weights_by_labels(incremental)
         # Definition 2: at most twice the updates.
-        assert online.learner_.n_updates <= 2 * incremental.learner_.n_updates
+        assert online.model_.learner.n_updates <= 2 * incremental.model_.learner.n_updates
 
 
 @settings(max_examples=30, deadline=None)
@@ -137,7 +138,7 @@ def test_batch_sizes_threads_and_questions_in_between_change_no_bit(seed, policy
 def test_every_variant_of_extension_takes_place(policy):
     """Otherwise the tests above would not mean much."""
     X, Y = stream(3, n_rows=200, n_labels=60)
-    tree = OnlinePLTClassifier(policy=policy, b=2, b_max=3, random_state=0).partial_fit(X, Y).tree_
+    tree = OnlinePLTClassifier(policy=policy, arity=2, max_leaf=3, random_state=0).partial_fit(X, Y).tree_
     inner = np.flatnonzero(tree.label < 0)
     leaves_below = [sum(tree.is_leaf(c) for c in np.flatnonzero(tree.parent == v)) for v in inner]
     assert tree.height > 3
@@ -149,8 +150,8 @@ def test_a_fair_tree_is_shallow_where_the_best_greedy_one_is_deep():
     """A strong head: all rows look alike, so that the most probable child is always the heaviest."""
     X = np.ones((3000, 2))
     y = np.arange(3000)
-    fair = OnlinePLTClassifier(policy="fair", b=4, b_max=8).partial_fit(X, y).tree_
-    best = OnlinePLTClassifier(policy="best", alpha=0.1, b_max=8).partial_fit(X, y).tree_
+    fair = OnlinePLTClassifier(policy="fair", arity=4, max_leaf=8).partial_fit(X, y).tree_
+    best = OnlinePLTClassifier(policy="best", alpha=0.1, max_leaf=8).partial_fit(X, y).tree_
     assert fair.height <= 4 * np.log(3000) / np.log(4)
     assert best.height > 4 * fair.height
 
@@ -158,7 +159,7 @@ def test_a_fair_tree_is_shallow_where_the_best_greedy_one_is_deep():
 def test_balance_as_a_logarithm_of_shares_does_not_fade():
     X = np.random.default_rng(0).random((3000, N_FEATURES))
     best, balanced = (
-        OnlinePLTClassifier(policy=policy, b_max=8).partial_fit(X, np.arange(3000)).tree_.height
+        OnlinePLTClassifier(policy=policy, max_leaf=8).partial_fit(X, np.arange(3000)).tree_.height
         for policy in ("best", "balanced")
     )
     assert balanced <= 2 * np.log2(3000 / 8)
@@ -169,8 +170,8 @@ def test_balance_as_a_logarithm_of_shares_does_not_fade():
 def test_saved_arrays_are_the_same_for_any_number_of_threads(policy):
     X, Y = stream(5, n_rows=400, n_labels=90)
     states = [
-        OnlinePLTClassifier(**POLICIES[policy], n_jobs=n_jobs, random_state=0).partial_fit(X, Y).learner_.state(n_jobs)
-        for n_jobs in (1, 2, 4)
+        OnlinePLTClassifier(**POLICIES[policy], n_jobs=n, random_state=0).partial_fit(X, Y).model_.learner.state(n)
+        for n in (1, 2, 4)
     ]
     for other in states[1:]:
         for name, array in states[0].items():

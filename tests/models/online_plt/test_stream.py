@@ -14,6 +14,7 @@ import ramify
 from models.online_plt.test_properness import weights_by_labels
 from ramify import OnlinePLTClassifier, PLTClassifier
 from ramify.data.synthetic import make_multiclass, make_multilabel
+from ramify.optimizers import FOBOS
 from ramify.trees import LabelTree
 
 POLICIES = ["fair", "best", "balanced", "random", "cpt"]
@@ -39,7 +40,7 @@ def top_labels(clf, X):
 def test_rows_and_indicators_may_widen_from_piece_to_piece(policy):
     topics = np.random.default_rng(0).integers(0, 8, 400)
     X, Y = rows_about(topics), np.eye(8, dtype=int)[topics]
-    clf = OnlinePLTClassifier(policy=policy, b_max=4, b=2, random_state=0)
+    clf = OnlinePLTClassifier(policy=policy, max_leaf=4, arity=2, random_state=0)
     for width in (2, 5, 8):
         known = topics < width
         clf.partial_fit(X[known][:, :width], Y[known][:, :width])
@@ -159,7 +160,7 @@ def test_rows_without_features_are_learned_by_the_bias_alone():
 
 def test_named_features_may_follow_rows_without_any():
     clf = OnlinePLTClassifier().learn_one({}, ["a"]).learn_one({"word": 1.0}, ["b"])
-    assert clf.feature_columns_ == {"word": 0}
+    assert clf.schema_.named_columns == {"word": 0}
 
 
 # --- one row at a time ------------------------------------------------------------------------------------------------
@@ -183,7 +184,7 @@ def test_named_features_get_columns_as_they_come_and_are_saved(tmp_path):
     clf = OnlinePLTClassifier(random_state=0)
     for _ in range(30):
         clf.learn_one({"Größe": 1.0}, ["a"]).learn_one({"Gewicht, kg": 1.0, "Größe": 0.1}, ["b"])
-    assert clf.feature_columns_ == {"Größe": 0, "Gewicht, kg": 1}
+    assert clf.schema_.named_columns == {"Größe": 0, "Gewicht, kg": 1}
     assert clf.predict_one({"Gewicht, kg": 1.0, "unheard": 3.0}) == clf.predict_one({"Gewicht, kg": 1.0})
     assert clf.predict_one({"Gewicht, kg": 1.0})[0][0] == "b"
     assert clf.explain({"Gewicht, kg": 1.0}, "b").path[-1].contributions[0].feature == "Gewicht, kg"
@@ -194,7 +195,7 @@ def test_named_features_get_columns_as_they_come_and_are_saved(tmp_path):
         assert again.predict_one({"Größe": 1.0})[0][0] == "a"
         assert again.explain({"Größe": 1.0}, "a").path[-1].contributions[0].feature == "Größe"
     again = ramify.load(tmp_path / "model").learn_one({"Alter": 1.0}, ["c"])
-    assert again.feature_columns_ == {"Größe": 0, "Gewicht, kg": 1, "Alter": 2}
+    assert again.schema_.named_columns == {"Größe": 0, "Gewicht, kg": 1, "Alter": 2}
     assert weights_by_labels(again) == weights_by_labels(clf.learn_one({"Alter": 1.0}, ["c"]))
 
 
@@ -230,7 +231,7 @@ def test_texts_are_hashed_so_that_new_words_can_come():
 )
 def test_the_labels_of_one_row_are_labels_even_if_they_look_like_a_row_of_zeros_and_ones(labels):
     clf = OnlinePLTClassifier().learn_one({0: 1.0}, labels)
-    assert clf.label_encoding_.kind == "collections"
+    assert clf.schema_.labels.kind == "collections"
     assert sorted(clf.classes_.tolist()) == sorted(labels)
     assert clf.learn_one({0: 1.0}, labels).n_labels_ == len(labels)
 
@@ -250,7 +251,7 @@ def test_a_model_of_indicators_takes_single_rows_of_them():
             clf.learn_one({0: 1.0}, bad)
     assert clf.n_examples_ == 8
     sparse_first = OnlinePLTClassifier().learn_one({0: 1.0}, sparse.coo_array([0, 0, 1]))
-    assert (sparse_first.label_encoding_.kind, sparse_first.n_labels_) == ("indicator", 3)
+    assert (sparse_first.schema_.labels.kind, sparse_first.n_labels_) == ("indicator", 3)
 
 
 @pytest.mark.parametrize("form", ["dict", "csr", "array", "flat", "list"])
@@ -275,7 +276,7 @@ def test_one_row_in_any_form_teaches_the_same(form):
 
 def test_weights_scale_steps_and_zero_leaves_a_row_out():
     X, labels = rows_about([0, 1, 2, 0]), [["a"], ["b"], ["c"], ["a", "d"]]
-    settings = {"learner": "fobos", "l2": 0.0, "learning_rate": 0.01, "random_state": 0}
+    settings = {"optimizer": FOBOS(l2=0.0, learning_rate=0.01), "random_state": 0}
     plain = OnlinePLTClassifier(**settings).partial_fit(X, labels, sample_weight=[2, 2, 2, 0])
     kept = OnlinePLTClassifier(**settings).partial_fit(X[:3], labels[:3], sample_weight=[2, 2, 2])
     assert weights_by_labels(plain) == weights_by_labels(kept)
@@ -291,7 +292,7 @@ def test_weights_scale_steps_and_zero_leaves_a_row_out():
 def test_several_passes_go_over_the_rows_again_and_fit_them_better():
     data = make_multilabel(300, 60, 200, random_state=0)
     settings = {"random_state": 0, "shuffle": False}
-    twice = OnlinePLTClassifier(passes=2, **settings).fit(data.X, data.Y)
+    twice = OnlinePLTClassifier(n_epochs=2, **settings).fit(data.X, data.Y)
     by_hand = OnlinePLTClassifier(**settings).partial_fit(data.X, data.Y).partial_fit(data.X, data.Y)
     assert weights_by_labels(twice) == weights_by_labels(by_hand)
     assert twice.n_examples_ == 600
@@ -326,7 +327,7 @@ def test_a_tree_of_one_level_is_one_against_all_with_every_policy():
     alone = np.column_stack([np.ones(200, dtype=int), Y[:, 3]])
     pair = OnlinePLTClassifier(policy=None, tree=LabelTree.from_nested([0, 1]), shuffle=False).fit(data.X, alone)
     assert weights_by_labels(pair)[frozenset({1}), "node"] == weights_by_labels(fixed)[frozenset({3}), "node"]
-    from_the_first_row = OnlinePLTClassifier(policy="fair", b=2, b_max=10**6).partial_fit(data.X, Y)
+    from_the_first_row = OnlinePLTClassifier(policy="fair", arity=2, max_leaf=10**6).partial_fit(data.X, Y)
     assert from_the_first_row.tree_.height == 1
     assert (growing.predict(data.X) != from_the_first_row.predict(data.X)).nnz == 0
 
@@ -382,5 +383,5 @@ def test_a_policy_of_none_needs_a_tree():
 def test_multi_class_streams_are_learned_as_well_as_batches():
     data = make_multiclass(1500, 40, 400, random_state=0)
     batch = PLTClassifier(random_state=0).fit(data.X[:1000], data.y[:1000]).score(data.X[1000:], data.y[1000:])
-    online = OnlinePLTClassifier(random_state=0, passes=3).fit(data.X[:1000], data.y[:1000])
+    online = OnlinePLTClassifier(random_state=0, n_epochs=3).fit(data.X[:1000], data.y[:1000])
     assert online.score(data.X[1000:], data.y[1000:]) > batch - 0.1

@@ -14,6 +14,7 @@ from sklearn.metrics import log_loss as multiclass_log_loss
 from ramify import PLTClassifier
 from ramify.data.synthetic import make_dense, make_multiclass, make_multilabel
 from ramify.metrics import brier_score, expected_calibration_error, log_loss, precision_at_k
+from ramify.models.plt import PLTSolver
 
 SIZES = {"dense": (2000, 150, 1200), "sparse": (900, 500, 2000)}  # many and few rows a label
 
@@ -23,10 +24,16 @@ def multilabel(name, split):
     return make_multilabel(*SIZES[name], split=split, random_state=0)
 
 
+def classifier(**settings):
+    """A PLTClassifier; the settings of its solver are given among the others."""
+    solver = PLTSolver(**{name: settings.pop(name) for name in ("loss", "C") if name in settings})
+    return PLTClassifier(random_state=0, solver=solver, **settings)
+
+
 @functools.cache
 def measured(name, **settings):
     train, test = multilabel(name, "train"), multilabel(name, "test")
-    model = PLTClassifier(random_state=0, **settings).fit(train.X, train.Y)
+    model = classifier(**settings).fit(train.X, train.Y)
     P = model.predict_proba(test.X, threshold=1e-4)
     return {
         "P@1": precision_at_k(test.Y, P, 1),
@@ -99,7 +106,7 @@ def test_a_beam_loses_little():
 
 def multiclass_scores(make, *sizes, **settings):
     train, test = (make(*sizes, split=split, random_state=0) for split in ("train", "test"))
-    model = PLTClassifier(random_state=0, **settings).fit(train.X, train.y)
+    model = classifier(**settings).fit(train.X, train.y)
     p = model.predict_proba(test.X)
     return np.mean(model.predict(test.X) == test.y), multiclass_log_loss(test.y, p, labels=model.classes_)
 

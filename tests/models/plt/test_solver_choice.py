@@ -7,7 +7,7 @@ import pytest
 
 from ramify import PLTClassifier
 from ramify.data.synthetic import make_multilabel
-from ramify.models.plt import solver_choice
+from ramify.models.plt import PLTSolver, solver_choice
 from ramify.trees import LabelTree
 from twins.models import block_trainer, random_labels, random_rows, solver_settings
 
@@ -57,6 +57,7 @@ def test_a_held_out_example_stands_for_those_of_its_level(is_weighted):
 
 @pytest.mark.parametrize(("C", "positive_weight"), [(0.5, None), (0.5, 2.0)])
 def test_what_is_given_is_used(C, positive_weight):
-    model = PLTClassifier(C=C, positive_weight=positive_weight, random_state=0).fit(DATA.X, DATA.Y)
+    solver = PLTSolver(C=C, positive_weight=positive_weight)
+    model = PLTClassifier(solver=solver, random_state=0).fit(DATA.X, DATA.Y)
     assert np.float32(C) == model.C_
     assert positive_weight is None or np.float32(positive_weight) == model.positive_weight_

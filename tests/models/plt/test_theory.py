@@ -13,6 +13,7 @@ from sklearn.svm import LinearSVC
 
 from ramify import PLTClassifier
 from ramify.data.csr import csr_parts
+from ramify.models.plt import PLTSolver
 from ramify.trees import LabelTree
 from twins.models import random_labels, random_model, random_rows, random_tree
 from twins.search import prepared
@@ -78,7 +79,8 @@ def test_theorem_1_holds_for_a_trained_model_and_its_error_is_small(loss):
     kind = rng.integers(n_kinds, size=n_rows)
     drawn = np.array([rng.choice(len(sets), p=chances[k]) for k in kind])
     X = sparse.csr_array((np.ones(n_rows, np.float32), kind, np.arange(n_rows + 1)), shape=(n_rows, n_kinds))
-    model = PLTClassifier(loss=loss, tree="random", arity=2, max_leaf=2, prune=0.0, eps=0.0, random_state=0)
+    solver = PLTSolver(loss=loss, prune=0.0, tol=0.0)
+    model = PLTClassifier(solver=solver, tree="random", arity=2, max_leaf=2, random_state=0)
     model.fit(X, sparse.csr_array(sets[drawn]))
     tree = model.tree_
     for k in range(n_kinds):
@@ -94,11 +96,7 @@ def test_one_level_is_one_against_all():
     X, Y = random_rows(rng, 150, 10), random_labels(rng, 150, 12, share=0.15)
     model = PLTClassifier(
         tree="one_level",
-        C=0.05,
-        positive_weight=1.0,
-        eps=0.0,
-        prune=0.0,
-        max_epochs=500,
+        solver=PLTSolver(C=0.05, positive_weight=1.0, tol=0.0, prune=0.0, n_epochs=500),
         calibrate=False,
         random_state=0,
     ).fit(X, Y)
@@ -121,7 +119,10 @@ def test_a_label_depends_only_on_the_classifiers_of_its_path():
     swapped[:, [4, 5]] = Y[:, [5, 4]]
     models = [
         PLTClassifier(
-            tree=LabelTree.from_nested(tree), C=1.0, positive_weight=1.0, calibrate=False, random_state=0
+            tree=LabelTree.from_nested(tree),
+            solver=PLTSolver(C=1.0, positive_weight=1.0),
+            calibrate=False,
+            random_state=0,
         ).fit(X, sparse.csr_array(labels))
         for labels in (Y, swapped)
     ]

@@ -16,7 +16,7 @@ from ramify.data.synthetic import make_multilabel
 from ramify.trees import LabelTree
 
 TRAIN, TEST = (make_multilabel(n, 30, 200, split=split, random_state=1) for split, n in (("train", 800), ("test", 300)))
-QUICK = {"dim": 16, "epochs": 20, "random_state": 0}
+QUICK = {"dim": 16, "n_epochs": 20, "random_state": 0}
 
 
 def precision(clf, k=1):
@@ -70,20 +70,23 @@ def test_word_order_matters_with_n_grams_of_words():
     texts = ["man bites dog", "dog bites man"] * 40
     y = np.array([0, 1] * 40)
     for n_grams, expected in ((1, 0.5), (2, 1.0)):
-        clf = TreeSoftmaxClassifier(word_ngrams=n_grams, n_buckets=1000, **QUICK).fit(texts, y)
+        vectorizer = WordNgramVectorizer(word_ngrams=n_grams, n_buckets=1000)
+        clf = TreeSoftmaxClassifier(vectorizer=vectorizer, **QUICK).fit(texts, y)
         assert clf.score(texts, y) == expected
 
 
 def test_words_never_seen_are_known_by_their_characters():
     texts = ["running jumping singing", "happiness sadness kindness"] * 40
-    clf = TreeSoftmaxClassifier(char_ngrams=(3, 5), n_buckets=5000, **QUICK).fit(texts, ["verb", "noun"] * 40)
+    vectorizer = WordNgramVectorizer(char_ngrams=(3, 5), n_buckets=5000)
+    clf = TreeSoftmaxClassifier(vectorizer=vectorizer, **QUICK).fit(texts, ["verb", "noun"] * 40)
     assert clf.predict(["dancing", "madness"]).tolist() == ["verb", "noun"]
     assert clf.vectorizer_.get_params()["char_ngrams"] == (3, 5)
 
 
 def test_the_vectorizer_is_saved_with_its_buckets(tmp_path):
     texts = ["man bites dog", "dog bites man"] * 40
-    clf = TreeSoftmaxClassifier(word_ngrams=2, char_ngrams=(2, 3), n_buckets=1000, **QUICK).fit(texts, [0, 1] * 40)
+    vectorizer = WordNgramVectorizer(word_ngrams=2, char_ngrams=(2, 3), n_buckets=1000)
+    clf = TreeSoftmaxClassifier(vectorizer=vectorizer, **QUICK).fit(texts, [0, 1] * 40)
     clf.save(tmp_path / "model")
     again = ramify.load(tmp_path / "model")
     asked = ["man bites man", "new dog", ""]
@@ -118,7 +121,7 @@ def test_lock_free_training_learns_as_well():
 
 
 def test_a_quantised_model_is_small_and_close(tmp_path):
-    clf = TreeSoftmaxClassifier(dim=64, epochs=20, random_state=0).fit(TRAIN.X, TRAIN.Y)
+    clf = TreeSoftmaxClassifier(dim=64, n_epochs=20, random_state=0).fit(TRAIN.X, TRAIN.Y)
     exact = clf.predict_proba(TEST.X, threshold=0.0).toarray()
     clf.save(tmp_path / "floats")
     vectors = clf.embed(TEST.X)
@@ -132,7 +135,7 @@ def test_a_quantised_model_is_small_and_close(tmp_path):
     assert sizes[1] < 0.32 * sizes[0]
     again = ramify.load(tmp_path / "bytes")
     assert again.predict_labels(TEST.X) == clf.predict_labels(TEST.X)
-    asked_for = TreeSoftmaxClassifier(dim=64, epochs=20, storage="int8", random_state=0).fit(TRAIN.X, TRAIN.Y)
+    asked_for = TreeSoftmaxClassifier(dim=64, n_epochs=20, storage="int8", random_state=0).fit(TRAIN.X, TRAIN.Y)
     assert asked_for.predict_labels(TEST.X) == clf.predict_labels(TEST.X)
     assert clf.quantize().model_.storage == "int8"
     with pytest.raises(ValueError, match="does not come back"):
@@ -141,7 +144,7 @@ def test_a_quantised_model_is_small_and_close(tmp_path):
 
 def test_only_features_that_were_seen_take_memory():
     texts = ["man bites dog", "dog bites man"] * 40
-    clf = TreeSoftmaxClassifier(word_ngrams=2, **QUICK).fit(texts, [0, 1] * 40)
+    clf = TreeSoftmaxClassifier(vectorizer=WordNgramVectorizer(word_ngrams=2), **QUICK).fit(texts, [0, 1] * 40)
     assert clf.n_features_in_ == 2_000_003
     assert len(clf.model_.arrays["column"]) == 3 + 6
     assert clf.model_.rows("embedding").shape == (10, 16)
@@ -163,7 +166,8 @@ def test_embeddings_and_row_vectors_belong_together():
 def test_an_explanation_names_words_and_n_grams():
     texts = ["man bites dog", "dog bites man"] * 40
     labels = [["news"], ["olds"]] * 40
-    clf = TreeSoftmaxClassifier(word_ngrams=2, n_buckets=100_000, **QUICK).fit(texts, labels)
+    vectorizer = WordNgramVectorizer(word_ngrams=2, n_buckets=100_000)
+    clf = TreeSoftmaxClassifier(vectorizer=vectorizer, **QUICK).fit(texts, labels)
     explanation = clf.explain("man bites dog", "news", top=8)
     assert explanation.probability == pytest.approx(dict(clf.predict_one("man bites dog"))["news"])
     named = {c.feature for c in explanation.path[-1].contributions if c.value > 0.1}
@@ -199,7 +203,7 @@ def test_an_explanation_of_one_class_multiplies_up(tree):
         ({"tree_options": 3}, "tree_options must be a dict"),
         ({"tree_options": {"lam": 1}}, "no option 'lam'"),
         ({"dim": 0}, "dim must be an integer between 1 and 65536"),
-        ({"epochs": 0}, "epochs must be"),
+        ({"n_epochs": 0}, "n_epochs must be"),
         ({"learning_rate": 0}, "learning_rate must be a number above 0"),
         ({"loss": "hinge"}, "loss must be 'auto', 'softmax' or 'plt'"),
         ({"batch_size": 0}, "batch_size must be"),
@@ -207,8 +211,8 @@ def test_an_explanation_of_one_class_multiplies_up(tree):
         ({"hogwild": "yes"}, "hogwild must be True or False"),
         ({"storage": "int4"}, "storage must be 'float32' or 'int8'"),
         ({"bias": -1}, "bias must be"),
-        ({"word_ngrams": 0}, "word_ngrams must be"),
-        ({"char_ngrams": (3,)}, "char_ngrams must be"),
+        ({"vectorizer": WordNgramVectorizer(word_ngrams=0)}, "word_ngrams must be"),
+        ({"vectorizer": WordNgramVectorizer(char_ngrams=(3,))}, "char_ngrams must be"),
     ],
 )
 def test_bad_parameters_are_refused_before_anything_is_read(changes, said):

@@ -12,16 +12,14 @@ from rich.console import Console
 from scipy import sparse
 
 import ramify
+from models.spectral.spectral_settings import KINDS, LEARNED, SMALL, spectral
 from ramify import OnlinePLTClassifier, PLTClassifier, SpectralTreeClassifier, ThresholdClassifier, metrics
 from ramify.cli.main import run
 from ramify.data.synthetic import make_dense, make_multilabel
 from ramify.explain.candidates import CandidateExplanation
-from ramify.models.spectral import hellinger
+from ramify.models.spectral import CandidateScorer, hellinger
 from ramify.models.spectral.frequency import frequency_recall, most_frequent_labels
-
-SMALL = {"n_candidates": 12, "depth": 5, "rank": 16, "passes": 5, "random_state": 0}
-LEARNED = {"space": "learned", "deviation": "within", "ways": 3}
-KINDS = [{}, {"output_weights": "leaf"}, {"weights": "full"}, {"weights": "hashed"}, {"ways": 3}, LEARNED]
+from ramify.optimizers import FOBOS, AdaGrad
 
 
 @pytest.fixture(scope="module")
@@ -36,12 +34,12 @@ def classes():
 
 @pytest.fixture(scope="module")
 def fitted(data):
-    return SpectralTreeClassifier(**SMALL).fit(data.X[:1000], data.Y[:1000])
+    return spectral(**SMALL).fit(data.X[:1000], data.Y[:1000])
 
 
 @pytest.fixture(scope="module")
 def of_classes(classes):
-    return SpectralTreeClassifier(**SMALL).fit(classes.X[:2000], classes.y[:2000])
+    return spectral(**SMALL).fit(classes.X[:2000], classes.y[:2000])
 
 
 def test_candidates_recall_far_more_than_the_most_frequent_labels(data, fitted):
@@ -68,10 +66,8 @@ def test_it_answers_nothing_but_candidates_and_classes_sum_to_one(data, fitted, 
 
 def test_fractions_while_growing_recall_more_of_new_rows(classes):
     rows = slice(0, 2000)
-    settings = {**SMALL, "n_candidates": 5, "depth": 8, "passes": 1}
-    fractional, hard = (
-        SpectralTreeClassifier(**settings, noise=noise).fit(classes.X[rows], classes.y[rows]) for noise in (1.0, 0.0)
-    )
+    settings = {**SMALL, "n_candidates": 5, "depth": 8, "n_epochs": 1}
+    fractional, hard = (spectral(**settings, noise=noise).fit(classes.X[rows], classes.y[rows]) for noise in (1.0, 0.0))
     of_test = [metrics.filter_recall(classes.Y[2000:], clf.candidates(classes.X[2000:])) for clf in (fractional, hard)]
     assert of_test[0] > of_test[1]
     assert fractional.training_report_["training_recall"] < hard.training_report_["training_recall"]
@@ -80,7 +76,7 @@ def test_fractions_while_growing_recall_more_of_new_rows(classes):
 @pytest.mark.parametrize("weights", ["full", "hashed", "low_rank"])
 @pytest.mark.parametrize("kind", ["classes", "labels"])
 def test_all_kinds_of_weights_learn(data, classes, weights, kind):
-    clf = SpectralTreeClassifier(**{**SMALL, "weights": weights, "hash_bits": 16})
+    clf = spectral(**{**SMALL, "weights": weights, "hash_bits": 16})
     if kind == "classes":
         clf.fit(classes.X[:2000], classes.y[:2000])
         assert clf.score(classes.X[2000:], classes.y[2000:]) > 0.7
@@ -92,50 +88,49 @@ def test_all_kinds_of_weights_learn(data, classes, weights, kind):
 
 
 def test_leaves_may_have_output_weights_of_their_own(classes):
-    clf = SpectralTreeClassifier(**{**SMALL, "output_weights": "leaf"}).fit(classes.X[:2000], classes.y[:2000])
-    assert len(clf.base_.arrays["output_sum"]) == len(clf.base_.arrays["slot_bias"]) > 60
+    clf = spectral(**{**SMALL, "output_weights": "leaf"}).fit(classes.X[:2000], classes.y[:2000])
+    assert len(clf.model_.base.arrays["output_sum"]) == len(clf.model_.base.arrays["slot_bias"]) > 60
     assert clf.score(classes.X[2000:], classes.y[2000:]) > 0.6
-    without = SpectralTreeClassifier(**SMALL, leaf_bias=False).fit(classes.X[:2000], classes.y[:2000])
-    assert not without.base_.arrays["slot_bias"].any()
+    without = spectral(**SMALL, leaf_bias=False).fit(classes.X[:2000], classes.y[:2000])
+    assert not without.model_.base.arrays["slot_bias"].any()
 
 
 def test_ways_by_chance_while_training_are_another_training_than_those_of_prediction(classes):
     by_chance, fixed = (
-        SpectralTreeClassifier(**SMALL, sampled_paths=sampled).fit(classes.X[:500], classes.y[:500])
-        for sampled in (True, False)
+        spectral(**SMALL, sampled_paths=sampled).fit(classes.X[:500], classes.y[:500]) for sampled in (True, False)
     )
     np.testing.assert_array_equal(by_chance.filter_.arrays["weight"], fixed.filter_.arrays["weight"])
-    assert (by_chance.base_.arrays["output"] != fixed.base_.arrays["output"]).any()
+    assert (by_chance.model_.base.arrays["output"] != fixed.model_.base.arrays["output"]).any()
 
 
-@pytest.mark.parametrize("ways", [1, 3])
-@pytest.mark.parametrize("base", [PLTClassifier(arity=4, max_leaf=8), OnlinePLTClassifier()])
-def test_any_classifier_may_stand_behind_the_filter(data, base, ways, tmp_path):
-    clf = SpectralTreeClassifier(**SMALL, base=base, ways=ways).fit(data.X[:1000], data.Y[:1000])
-    alone = clf.scorer_.predict_proba(data.X[1000:], labels=range(80)).toarray()
+@pytest.mark.parametrize("n_leaves", [1, 3])
+@pytest.mark.parametrize("estimator", [PLTClassifier(arity=4, max_leaf=8), OnlinePLTClassifier()])
+def test_any_classifier_may_stand_behind_the_filter(data, estimator, n_leaves, tmp_path):
+    clf = spectral(**SMALL, estimator=estimator, n_leaves=n_leaves).fit(data.X[:1000], data.Y[:1000])
+    alone = clf.estimator_.predict_proba(data.X[1000:], labels=range(80)).toarray()
     named = clf.candidates(data.X[1000:]).toarray() > 0
     found = clf.predict_proba(data.X[1000:], threshold=0.0).toarray()
     np.testing.assert_allclose(found, np.where(named, alone, 0), rtol=1e-5)
     clf.save(tmp_path / "model")
     again = ramify.load(tmp_path / "model")
     assert (again.predict_proba(data.X, top_k=4) != clf.predict_proba(data.X, top_k=4)).nnz == 0
-    assert hasattr(clf, "partial_fit") == hasattr(base, "partial_fit")
+    assert hasattr(clf, "partial_fit") == hasattr(estimator, "partial_fit")
 
 
 def test_the_depth_is_chosen_by_the_recall_of_held_out_rows():
     data = make_multilabel(600, 40, 150, random_state=1)
-    clf = SpectralTreeClassifier(**{**SMALL, "n_candidates": 8, "depth": "auto"}).fit(data.X, data.Y)
+    clf = spectral(**{**SMALL, "n_candidates": 8, "depth": "auto"}).fit(data.X, data.Y)
     recalls = clf.training_report_["held_out_recall_by_depth"]
     assert clf.training_report_["held_out_recall"] == max(recalls)
     assert clf.filter_.height <= int(np.argmax(recalls))
     assert clf.training_report_["held_out_recall"] > recalls[0]
-    given = SpectralTreeClassifier(**{**SMALL, "n_candidates": 8, "depth": int(np.argmax(recalls))})
+    given = spectral(**{**SMALL, "n_candidates": 8, "depth": int(np.argmax(recalls))})
     given.fit(data.X, data.Y)
     np.testing.assert_array_equal(given.filter_.arrays["weight"], clf.filter_.arrays["weight"])
 
 
 def test_head_labels_are_everywhere_and_on_top(data):
-    clf = SpectralTreeClassifier(**{**SMALL, "head": 3}).fit(data.X[:1000], data.Y[:1000])
+    clf = spectral(**{**SMALL, "head": 3}).fit(data.X[:1000], data.Y[:1000])
     head = most_frequent_labels(data.Y[:1000], 3)
     assert clf.filter_.arrays["head"].tolist() == head.tolist()
     candidates = clf.candidates(data.X[1000:])
@@ -146,8 +141,8 @@ def test_head_labels_are_everywhere_and_on_top(data):
 def test_counts_of_words_may_become_roots_of_shares(data):
     X = sparse.csr_array(np.array([[1, 3, 0], [0, 0, 0], [2, 0, 2]], dtype=np.float32))
     np.testing.assert_allclose(hellinger(X).toarray() ** 2, [[0.25, 0.75, 0], [0, 0, 0], [0.5, 0, 0.5]], atol=1e-6)
-    by_itself = SpectralTreeClassifier(**SMALL, scaling="hellinger").fit(data.X, data.Y)
-    by_hand = SpectralTreeClassifier(**SMALL, scaling=None).fit(hellinger(data.X), data.Y)
+    by_itself = spectral(**SMALL, normalize="hellinger").fit(data.X, data.Y)
+    by_hand = spectral(**SMALL, normalize=False).fit(hellinger(data.X), data.Y)
     found, expected = by_itself.predict_proba(data.X, top_k=3), by_hand.predict_proba(hellinger(data.X), top_k=3)
     assert (found != expected).nnz == 0
     assert by_itself.predict_one(data.X[[4]]) == by_itself.predict_labels(data.X)[4]
@@ -161,7 +156,7 @@ def test_counts_of_words_may_become_roots_of_shares(data):
 def test_new_labels_enter_the_leaves_and_are_learned():
     texts = ["red apple", "green apple", "red cherry", "green pear"] * 10
     tags = [["red", "apple"], ["green", "apple"], ["red", "cherry"], ["green", "pear"]] * 10
-    clf = SpectralTreeClassifier(n_candidates=4, rank=8, random_state=0).fit([*texts, "plum grape"], [*tags, ["blue"]])
+    clf = spectral(n_candidates=4, rank=8, random_state=0).fit([*texts, "plum grape"], [*tags, ["blue"]])
     clf.set_names(labels=list(clf.classes_))
     before = clf.n_labels_
     for _ in range(30):
@@ -174,7 +169,7 @@ def test_new_labels_enter_the_leaves_and_are_learned():
 
 
 def test_counts_and_masses_after_learning_on_are_those_of_all_rows(data, fitted):
-    clf = SpectralTreeClassifier(**SMALL).fit(data.X[:1000], data.Y[:1000])
+    clf = spectral(**SMALL).fit(data.X[:1000], data.Y[:1000])
     clf.partial_fit(data.X[1000:], data.Y[1000:])
     tree = clf.filter_
     assert tree.arrays["mass"][0] == pytest.approx(1500)
@@ -188,19 +183,19 @@ def test_counts_and_masses_after_learning_on_are_those_of_all_rows(data, fitted)
 
 @pytest.mark.parametrize("settings", KINDS)
 def test_a_saved_model_goes_on_learning_bit_for_bit(data, settings, tmp_path):
-    clf = SpectralTreeClassifier(**SMALL, **settings).fit(data.X[:700], data.Y[:700, :70])
+    clf = spectral(**SMALL, **settings).fit(data.X[:700], data.Y[:700, :70])
     clf.save(tmp_path / "model")
     again = ramify.load(tmp_path / "model")
     for model in (clf, again):
         model.partial_fit(data.X[700:1000], data.Y[700:1000]).partial_fit(data.X[1000:1200], data.Y[1000:1200])
-    for name, array in clf.base_.arrays.items():
-        np.testing.assert_array_equal(array, again.base_.arrays[name])
+    for name, array in clf.model_.base.arrays.items():
+        np.testing.assert_array_equal(array, again.model_.base.arrays[name])
     assert clf.n_labels_ == again.n_labels_ == 80
     assert (clf.predict_proba(data.X, top_k=5) != again.predict_proba(data.X, top_k=5)).nnz == 0
 
 
 def test_refused_pieces_leave_the_model_as_it_was(data):
-    clf = SpectralTreeClassifier(**SMALL).fit(data.X[:500], data.Y[:500])
+    clf = spectral(**SMALL).fit(data.X[:500], data.Y[:500])
     before = clf.predict_proba(data.X, top_k=3)
     for X, Y in ((data.X[:5], data.Y[:4]), (data.X[:5, :7], data.Y[:5]), (data.X[:5] * np.nan, data.Y[:5])):
         with pytest.raises(ValueError):
@@ -209,25 +204,23 @@ def test_refused_pieces_leave_the_model_as_it_was(data):
         clf.partial_fit(data.X[:5], sparse.csr_array(np.full((5, 90), 2)))
     assert clf.n_labels_ == 80
     assert (clf.predict_proba(data.X, top_k=3) != before).nnz == 0
-    empty = SpectralTreeClassifier(**SMALL, base=PLTClassifier())
+    empty = spectral(**SMALL, estimator=PLTClassifier())
     assert not hasattr(empty, "partial_fit")
 
 
 @pytest.mark.parametrize("settings", [{}, LEARNED])
 def test_the_number_of_jobs_changes_no_bit_of_a_model_that_learns_on(data, settings):
     one, two = (
-        SpectralTreeClassifier(**SMALL, **settings, n_jobs=n)
-        .fit(data.X[:800], data.Y[:800])
-        .partial_fit(data.X[800:], data.Y[800:])
+        spectral(**SMALL, **settings, n_jobs=n).fit(data.X[:800], data.Y[:800]).partial_fit(data.X[800:], data.Y[800:])
         for n in (1, 2)
     )
-    for name, array in one.base_.arrays.items():
-        np.testing.assert_array_equal(array, two.base_.arrays[name])
+    for name, array in one.model_.base.arrays.items():
+        np.testing.assert_array_equal(array, two.model_.base.arrays[name])
     assert (one.predict_proba(data.X, top_k=5) != two.predict_proba(data.X, top_k=5)).nnz == 0
 
 
 def test_the_first_piece_grows_the_tree_and_classes_may_be_named_in_advance(classes):
-    clf = SpectralTreeClassifier(**SMALL)
+    clf = spectral(**SMALL)
     clf.partial_fit(classes.X[:300], classes.y[:300] % 5, classes=np.arange(7))
     assert clf.n_labels_ == 7
     clf.partial_fit(classes.X[300:600], classes.y[300:600] % 7)
@@ -235,7 +228,7 @@ def test_the_first_piece_grows_the_tree_and_classes_may_be_named_in_advance(clas
 
 
 def test_thresholds_may_be_learned_while_it_learns_on(data):
-    clf = ThresholdClassifier(SpectralTreeClassifier(**SMALL), random_state=0)
+    clf = ThresholdClassifier(spectral(**SMALL), random_state=0)
     clf.partial_fit(data.X[:400], data.Y[:400]).partial_fit(data.X[400:600], data.Y[400:600])
     assert clf.thresholds_.shape == (80,)
     assert clf.predict(data.X[600:]).shape == (900, 80)
@@ -250,8 +243,8 @@ def test_thresholds_may_be_learned_while_it_learns_on(data):
         ({"depth": -1}, "depth must be an integer between 0 and 60"),
         ({"depth": "deep"}, "or 'auto'"),
         ({"n_candidates": 0}, "n_candidates must be"),
-        ({"ways": 0}, "ways must be"),
-        ({"ways": 2, "output_weights": "leaf"}, "give ways=1"),
+        ({"n_leaves": 0}, "n_leaves must be"),
+        ({"n_leaves": 2, "output_weights": "leaf"}, "give n_leaves=1"),
         ({"space": "rows"}, "space must be 'features' or 'learned'"),
         ({"sampled_labels": 0}, "sampled_labels must be"),
         ({"recall": 1.5}, "recall must be a number between 0 and 1"),
@@ -261,34 +254,37 @@ def test_thresholds_may_be_learned_while_it_learns_on(data):
         ({"prune": 1}, "leave some weights"),
         ({"solver": "exact"}, "solver must be 'randomised' or 'power'"),
         ({"max_iterations": 0}, "max_iterations must be"),
-        ({"tolerance": -1}, "tolerance must be"),
+        ({"tol": -1}, "tol must be"),
         ({"cg_iterations": 0}, "cg_iterations must be"),
         ({"head": -1}, "head must be"),
-        ({"base": "plt"}, "base must be None or a classifier of ramify"),
+        ({"estimator": "plt"}, "estimator must be None, a CandidateScorer or a classifier of ramify"),
         ({"weights": "sparse"}, "weights must be"),
         ({"rank": 0}, "rank must be"),
         ({"hash_bits": 31}, "hash_bits must be"),
         ({"output_weights": "own"}, "output_weights must be"),
         ({"output_weights": "leaf", "weights": "full"}, "needs weights='low_rank'"),
         ({"leaf_bias": 1}, "leaf_bias must be True or False"),
-        ({"learning_rate": 0}, "learning_rate must be"),
-        ({"eps": 0}, "eps must be"),
-        ({"passes": 0}, "passes must be"),
+        ({"optimizer": AdaGrad(learning_rate=0)}, "learning_rate must be"),
+        ({"optimizer": AdaGrad(eps=0)}, "eps must be"),
+        ({"optimizer": FOBOS()}, "optimizer must be"),
+        ({"tree_options": 3}, "tree_options must be a dict"),
+        ({"tree_options": {"depth": 3}}, "tree_options has no 'depth'"),
+        ({"n_epochs": 0}, "n_epochs must be"),
         ({"shuffle": "no"}, "shuffle must be"),
         ({"sampled_paths": None}, "sampled_paths must be"),
-        ({"scaling": "l1"}, "scaling must be 'unit' or 'hellinger'"),
+        ({"normalize": "l1"}, "normalize must be True, False or 'hellinger'"),
         ({"held_out": 1}, "leave rows"),
     ],
 )
 def test_bad_parameters_are_refused_by_name(data, settings, said):
     with pytest.raises(ValueError, match=said):
-        SpectralTreeClassifier(**settings).fit(data.X, data.Y)
+        spectral(**settings).fit(data.X, data.Y)
 
 
 def test_full_weights_beyond_all_memory_are_refused(data):
     wide = sparse.csr_array((2, 2**24), dtype=np.float32)
     with pytest.raises(ValueError, match="use weights='low_rank'"):
-        SpectralTreeClassifier(weights="full").fit(wide, data.Y[:2])
+        spectral(weights="full").fit(wide, data.Y[:2])
 
 
 def test_the_recall_of_a_filter_is_checked():
@@ -306,7 +302,7 @@ def test_the_recall_of_a_filter_is_checked():
 
 @pytest.mark.parametrize("settings", KINDS)
 def test_the_explained_score_makes_the_predicted_probability(data, settings):
-    clf = SpectralTreeClassifier(**SMALL, **settings).fit(data.X[:1000], data.Y[:1000])
+    clf = spectral(**SMALL, **settings).fit(data.X[:1000], data.Y[:1000])
     row = data.X[[1100]]
     for label, probability in clf.predict_one(row, top_k=3):
         explanation = clf.explain(row, label, top=1000)
@@ -334,14 +330,14 @@ def test_the_way_leads_to_the_leaf_whose_candidates_are_told(data, fitted):
 def test_explanations_are_told_in_words_and_as_json(data):
     texts = ["red apple", "green apple", "red cherry", "green pear"] * 8
     tags = [["red", "apple"], ["green", "apple"], ["red", "cherry"], ["green", "pear"]] * 8
-    for base in (None, PLTClassifier()):
-        clf = SpectralTreeClassifier(n_candidates=3, rank=8, base=base, random_state=0).fit(texts, tags)
+    for estimator in (CandidateScorer(rank=8), PLTClassifier()):
+        clf = SpectralTreeClassifier(n_candidates=3, estimator=estimator, random_state=0).fit(texts, tags)
         explanation = clf.explain("red cherry", "cherry")
         told = str(explanation)
         assert told.startswith(f"cherry: probability {explanation.probability:.4f}")
         assert "of 32 training rows" in told
         assert f"leaf {explanation.leaf}" in told
-        assert ("classifier behind" in told) == (base is not None)
+        assert ("classifier behind" in told) == isinstance(estimator, PLTClassifier)
         assert json.loads(json.dumps(explanation.to_dict()))["is_candidate"]
         console = Console(file=io.StringIO(), width=120)
         console.print(explanation)
@@ -370,8 +366,8 @@ def test_most_frequent_labels_of_the_root_are_those_of_the_data(data, fitted):
     ],
 )
 def test_files_whose_arrays_do_not_fit_are_refused(data, tmp_path, part, name, spoil):
-    clf = SpectralTreeClassifier(**SMALL).fit(data.X[:300], data.Y[:300])
-    arrays = clf.filter_.arrays if part == "tree" else clf.base_.arrays
+    clf = spectral(**SMALL).fit(data.X[:300], data.Y[:300])
+    arrays = clf.filter_.arrays if part == "tree" else clf.model_.base.arrays
     arrays[name] = np.ascontiguousarray(spoil(arrays[name]))
     clf.save(tmp_path / "model")
     with pytest.raises(ramify.files.save_load.ModelFileError, match="does not hold a sound SpectralTreeClassifier"):

@@ -23,8 +23,9 @@ from ramify import (
     decide,
     metrics,
 )
-from ramify.base.input_checks import Query
 from ramify.data.synthetic import make_multilabel
+from ramify.models.plt import PLTSolver
+from ramify.models.plt.model import PLTModel
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +51,9 @@ def test_tuned_decisions_beat_a_half_and_the_best_number_of_labels(method):
 
 def test_a_fifth_of_the_rows_is_held_out_and_without_refit_never_trained_on(data, monkeypatch):
     trained_on = []
-    inner = PLTClassifier._fit
+    inner = PLTClassifier._train
     monkeypatch.setattr(
-        PLTClassifier, "_fit", lambda self, rows: trained_on.append(rows.X.shape[0]) or inner(self, rows)
+        PLTClassifier, "_train", lambda self, rows: trained_on.append(rows.X.shape[0]) or inner(self, rows)
     )
     ThresholdClassifier(PLTClassifier(), random_state=0).fit(data.X, data.Y)
     ThresholdClassifier(PLTClassifier(), refit=False, random_state=0).fit(data.X, data.Y)
@@ -61,10 +62,10 @@ def test_a_fifth_of_the_rows_is_held_out_and_without_refit_never_trained_on(data
 
 def test_only_the_most_probable_labels_of_a_row_are_looked_at(data, monkeypatch):
     asked = []
-    inner = PLTClassifier._sparse_probabilities
+    inner = PLTModel.search
     monkeypatch.setattr(
-        PLTClassifier,
-        "_sparse_probabilities",
+        PLTModel,
+        "search",
         lambda self, X, query: asked.append(query.top_k) or inner(self, X, query),
     )
     for candidates, top_k in ((7, 7), (200, 60), (None, None)):
@@ -75,7 +76,8 @@ def test_only_the_most_probable_labels_of_a_row_are_looked_at(data, monkeypatch)
 @pytest.mark.parametrize("method", ["ofo", "fta", "sto"])
 @pytest.mark.parametrize("objective", ["macro_f1", "micro_f1", "example_f1"])
 def test_every_method_tunes_every_objective_that_it_can(data, method, objective):
-    clf = ThresholdClassifier(PLTClassifier(C=1.0, calibrate=False), method=method, objective=objective, random_state=0)
+    plain = PLTClassifier(solver=PLTSolver(C=1.0), calibrate=False)
+    clf = ThresholdClassifier(plain, method=method, objective=objective, random_state=0)
     if (method, objective) == ("ofo", "example_f1"):
         with pytest.raises(ValueError, match="no rule"):
             clf.fit(data.X, data.Y)
@@ -100,8 +102,8 @@ def test_the_thresholds_are_those_that_the_tuner_finds_on_the_rows_held_out(data
 def test_predicting_with_thresholds_prunes_the_tree_and_counts_what_it_takes(data):
     clf = ThresholdClassifier(PLTClassifier(arity=4, max_leaf=4), random_state=0).fit(data.X, data.Y)
     X = data.X[:200]
-    tuned = clf._n_inner_products(X, Query(threshold=clf.thresholds_))
-    everything = clf._n_inner_products(X, Query(threshold=0.0))
+    tuned = clf.n_inner_products(X, threshold=clf.thresholds_)
+    everything = clf.n_inner_products(X, threshold=0.0)
     n_nodes = clf.tree_.n_nodes
     assert 4 * 200 <= tuned < everything <= 200 * n_nodes
     complete = clf.predict_proba(X, threshold=0.0)
@@ -193,7 +195,7 @@ def test_online_thresholds_equal_ofo_run_afterwards_over_the_same_probabilities(
                 answers.append(sparse.csr_array((part.stop - part.start, 1), dtype=np.float32))
             twin.partial_fit(rows.X[part], names[part])
         start += size
-    truth, _ = twin.label_encoding_.encode(names)
+    truth, _ = twin.schema_.labels.encode(names)
     for answer in answers:
         answer.resize(answer.shape[0], truth.shape[1])
     P = sparse.csr_array(sparse.vstack(answers))

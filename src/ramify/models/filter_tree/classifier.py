@@ -102,3 +102,9 @@ class FilterTreeClassifier(OneClassARow):
             n_features=data.n_features,
             is_multiclass=data.is_multiclass,
         )
+
+    @property
+    def won_(self) -> float:
+        """The probability of a winner: about the share of training rows whose class won before it was learned."""
+        won: float = self.model_.won
+        return won

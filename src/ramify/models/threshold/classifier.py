@@ -17,6 +17,7 @@ from ramify.base.classifier import ExtremeClassifier
 from ramify.base.fitted import FittedModel
 from ramify.base.model import Query
 from ramify.base.nested import Nested, train_inside
+from ramify.base.online import OnlineClassifier
 from ramify.base.training import TrainingData
 from ramify.common.progress import phase, shown
 from ramify.common.validation import check_choice, check_flag, check_integer, check_number
@@ -227,8 +228,10 @@ class ThresholdClassifier(ExtremeClassifier):
     ) -> None:
         n = len(y) if isinstance(y, list | tuple) else np.shape(y)[0]
         if n > self.block and inner.__sklearn_is_fitted__():  # reject bad rows before the first of them is learned
-            inner.schema_.rows(X)
-            inner._accept((None, inner.schema_.labels.encode(y)[0], None))
+            rows = inner.schema_.rows(X)
+            labels, _ = inner.schema_.labels.encode(y)
+            if isinstance(inner, OnlineClassifier):
+                inner._accept((rows, labels, None))
         for start in range(0, n, self.block) if n > self.block else [None]:
             part = slice(start, None if start is None else min(start + self.block, n))
             rows, labels = (X, y) if start is None else (_safe_indexing(X, part), _safe_indexing(y, part))
