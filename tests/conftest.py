@@ -7,7 +7,7 @@ from hypothesis import settings
 
 from frequency_classifier import FrequencyClassifier
 from model_files import X, Y
-from ramify.files import save_load as persist
+from ramify import registry
 
 # A busy machine is no failure, so examples have no time limit.
 settings.register_profile("ramify", deadline=None)
@@ -22,7 +22,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 @pytest.fixture(autouse=True)
 def frequency_models_load(monkeypatch):
     """Only ramify's own classes are loaded from files; this lets the tests' small one be loaded too."""
-    monkeypatch.setitem(persist.MODELS, "FrequencyClassifier", "frequency_classifier")
+    entry = registry.Entry("frequency_classifier", "FrequencyModel", None)
+    monkeypatch.setitem(registry.CLASSIFIERS, "FrequencyClassifier", entry)
 
 
 @pytest.fixture
