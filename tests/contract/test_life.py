@@ -184,13 +184,13 @@ def test_scikit_learns_tools_work(make, data):
 def test_a_fit_that_breaks_off_leaves_the_model_as_it_was(make, data, monkeypatch):
     clf = make().fit(data.X, data.Y)
     before = clf.predict_proba(data.X)
-    inner = type(clf)._train
+    inner = type(clf)._fitted_on
 
-    def stopped(self, training):
-        inner(self, training)
+    def stopped(self, *training):
+        inner(self, *training)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(type(clf), "_train", stopped)
+    monkeypatch.setattr(type(clf), "_fitted_on", stopped)
     with pytest.raises(KeyboardInterrupt):
         clf.fit(sparse.csr_array(data.X[:, :7]), data.y)
     assert same(clf.predict_proba(data.X), before)

@@ -26,7 +26,7 @@ class Asked:
         self.model = model
 
     def __sklearn_is_fitted__(self):
-        return hasattr(self.model, "learner_")
+        return self.model.__sklearn_is_fitted__()
 
     def partial_fit(self, X, y):
         self.model.partial_fit(X, y)
@@ -40,7 +40,7 @@ def learner(**parameters):
 
 
 def same_state(one, other):
-    a, b = one.learner_.state(1), other.learner_.state(1)
+    a, b = one.model_.learner.state(1), other.model_.learner.state(1)
     return all(np.array_equal(a[name], b[name]) for name in a)
 
 
@@ -146,7 +146,7 @@ def test_a_pair_whose_labels_are_zero_and_one_is_no_row_of_an_array():
     model = learner()
     progressive.evaluate(model, [({1: 1.0}, [0, 1]), ({2: 1.0}, [1, 0])])
     assert model.classes_.tolist() == [0, 1]
-    assert model.label_encoding_.kind == "collections"
+    assert model.schema_.labels.kind == "collections"
 
 
 def test_endless_streams_can_be_stopped_by_their_reader():
@@ -193,7 +193,7 @@ def test_rows_and_labels_that_differ_in_number_are_refused_before_anything_is_le
     clf = learner()
     with pytest.raises(ValueError, match=f"X has {DATA.X.shape[0]} rows, but Y has {DATA.X.shape[0] - 1}"):
         progressive.evaluate(clf, DATA.X, DATA.Y[:-1], block=block)
-    assert not hasattr(clf, "learner_")
+    assert not clf.__sklearn_is_fitted__()
 
 
 @pytest.mark.parametrize("rows", [3, object()], ids=["number", "object"])

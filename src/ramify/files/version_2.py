@@ -30,9 +30,12 @@ _SCORER = ("weights", "rank", "hash_bits", "output_weights", "leaf_bias", "shuff
 
 def upgrade(manifest: Values) -> Values:
     """A manifest of version 2 as version 3 writes it."""
-    name, parameters = manifest["class"], manifest["parameters"]
-    fitted, model = _upgrade_fitted(name, parameters, manifest["fitted"], manifest["model"])
-    return {**manifest, "parameters": _upgrade_parameters(name, parameters), "fitted": fitted, "model": model}
+    name, old = manifest["class"], manifest["parameters"]
+    fitted, model = _upgrade_fitted(name, old, manifest["fitted"], manifest["model"])
+    parameters = _upgrade_parameters(name, old)
+    if manifest["model"]["metadata"].get("has_vectorizer"):  # of the estimator in a ThresholdClassifier
+        parameters["estimator"]["parameters"]["vectorizer"] = {"$fitted": "vectorizer"}
+    return {**manifest, "parameters": parameters, "fitted": fitted, "model": model}
 
 
 # --- parameters ------------------------------------------------------------------------------------------------------
