@@ -96,7 +96,8 @@ def _fastxml(p: Values) -> None:
 def _softmax(p: Values) -> None:
     p["n_epochs"] = p.pop("epochs")
     for name in ("word_ngrams", "char_ngrams", "n_buckets", "min_count"):
-        p.pop(name)  # the fitted vectorizer has them
+        p.pop(name)
+    p["vectorizer"] = {"$fitted": "vectorizer"}  # has them
 
 
 def _spectral(p: Values) -> None:
