@@ -37,7 +37,9 @@ SMALL_TREE = {"arity": 2, "max_leaf": 3}
 
 CLASSIFIERS = {
     "plt": lambda **settings: PLTClassifier(**{"arity": 2, "max_leaf": 3, "random_state": 0, **settings}),
-    "tree softmax": lambda **settings: TreeSoftmaxClassifier(**{"dim": 8, "n_epochs": 40, "random_state": 0, **settings}),
+    "tree softmax": lambda **settings: TreeSoftmaxClassifier(
+        **{"dim": 8, "n_epochs": 40, "random_state": 0, **settings}
+    ),
     "tree softmax, int8": lambda **settings: TreeSoftmaxClassifier(
         **{"tree": "kmeans", "arity": 3, "dim": 5, "n_epochs": 40, "storage": "int8", "random_state": 0, **settings}
     ),
@@ -61,7 +63,9 @@ CLASSIFIERS = {
     "fastxml, propensities": lambda **settings: FastXMLClassifier(
         **{"n_trees": 3, "max_leaf": 3, "C": 4.0, "propensity": (0.55, 1.5), "random_state": 0, **settings}
     ),
-    "lomtree": lambda **settings: LOMTreeClassifier(**{"optimizer": AdaGrad(learning_rate=1.0), "random_state": 0, **settings}),
+    "lomtree": lambda **settings: LOMTreeClassifier(
+        **{"optimizer": AdaGrad(learning_rate=1.0), "random_state": 0, **settings}
+    ),
     "lomtree that swaps": lambda **settings: LOMTreeClassifier(
         **{"max_nodes": 4, "loss": "logistic", "n_epochs": 3, "random_state": 0, **settings}
     ),

@@ -1,7 +1,7 @@
 """Model files of format version 2, read as if they were of version 3: names of parameters, schema and model apart.
 
-Version 2 kept what is now the schema beside the model's values, and solvers and optimizers as loose parameters. Only the
-manifest's JSON is rewritten; arrays stay as they are.
+Version 2 kept what is now the schema beside the model's values, and solvers and optimizers as loose parameters. Only
+the manifest's JSON is rewritten; arrays stay as they are.
 """
 
 from __future__ import annotations
