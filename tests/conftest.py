@@ -22,9 +22,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 @pytest.fixture(autouse=True)
 def frequency_models_load(monkeypatch):
     """Only ramify's own classes are loaded from files; this lets the tests' small one be loaded too."""
-    monkeypatch.setitem(
-        registry.CLASSIFIERS, "FrequencyClassifier", registry.Entry("frequency_classifier", "FrequencyModel", "", "for tests")
-    )
+    entry = registry.Entry("frequency_classifier", "FrequencyModel", "", "for tests")
+    monkeypatch.setitem(registry.CLASSIFIERS, "FrequencyClassifier", entry)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 from frequency_classifier import FrequencyClassifier
+from frequency_classifier.model import FrequencyModel
 from ramify import _core
 from ramify.files import directory as model_directory
 from ramify.files import save_load as persist
@@ -25,17 +26,17 @@ processes = multiprocessing.get_context("fork")  # a fresh interpreter for each 
 def model(number):
     """A model whose every part says the same number: a mixture of two saves would show."""
     clf = FrequencyClassifier(smoothing=float(number)).fit(np.eye(2), np.array([[1], [0]]))
-    clf.label_encoding_.extend(np.zeros((1, N_LABELS)))
-    clf.n_labels_ = N_LABELS
-    clf.seed_ = number
-    clf.frequency_ = np.full(N_LABELS, number, dtype=np.float32)
+    clf.schema_.labels.extend(np.zeros((1, N_LABELS)))
+    clf.fitted_.seed = number
+    frequency = np.full(N_LABELS, number, dtype=np.float32)
+    clf.fitted_.model = FrequencyModel(frequency, n_features=2, is_multiclass=False)
     return clf
 
 
 def check(clf):
     assert clf.smoothing == clf.seed_
-    assert clf.frequency_.shape == (N_LABELS,)
-    assert (clf.frequency_ == np.float32(clf.seed_)).all()
+    assert clf.model_.frequency.shape == (N_LABELS,)
+    assert (clf.model_.frequency == np.float32(clf.seed_)).all()
 
 
 def save_again_and_again(path, number, seconds, done):

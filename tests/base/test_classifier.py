@@ -12,26 +12,32 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from frequency_classifier import FrequencyClassifier
+from frequency_classifier.model import FrequencyModel
 from ramify.base.answers import keep_best
-from ramify.base.inputs import as_texts, canonical_rows, plain_row
+from ramify.base.rows import as_texts, canonical_rows, plain_row
 from ramify.common.validation import check_choice, check_flag, check_integer, check_number, number_of_threads
 
 X = sparse.csr_array(np.arange(12, dtype=np.float32).reshape(4, 3))
 Y = [["a", "b"], ["b"], [], ["c"]]
 
 
-class RowClassifier(FrequencyClassifier):
-    """With the short way for one row; counts how often it is taken."""
+class RowModel(FrequencyModel):
+    """With a search of its own for one row; counts how often it is used."""
 
     taken = 0
 
-    def _predict_row(self, indices, values, top_k, threshold):
+    def search_row(self, indices, values, query):
         assert indices.dtype == np.int32
         assert values.dtype == np.float32
         self.taken += 1
-        order = np.lexsort((np.arange(self.n_labels_), -self.frequency_))[:top_k]
-        order = order[self.frequency_[order] >= np.float32(threshold)]
-        return order.astype(np.int32), self.frequency_[order]
+        order = np.lexsort((np.arange(self.n_labels), -self.frequency))[: query.top_k]
+        order = order[self.frequency[order] >= np.float32(query.threshold)]
+        return order.astype(np.int32), self.frequency[order]
+
+
+class RowClassifier(FrequencyClassifier):
+    def _train(self, data):
+        return RowModel.from_state(super()._train(data).state())
 
 
 def untidy(data, indices, shape=(1, 3)):
@@ -55,8 +61,10 @@ def test_only_a_tidy_row_takes_the_short_way_and_both_ways_agree(row, is_short):
     clf, plain = RowClassifier().fit(X, Y), FrequencyClassifier().fit(X, Y)
     for arguments in ({}, {"top_k": 1}, {"top_k": None, "threshold": 0.3}):
         assert clf.predict_labels(row, **arguments) == plain.predict_labels(row, **arguments)
+    assert clf.model_.taken == (3 if is_short else 0)
+    for arguments in ({}, {"top_k": 1}, {"top_k": None, "threshold": 0.3}):
         assert clf.predict_one(row, **arguments) == plain.predict_one(row, **arguments)
-    assert (clf.taken > 0) == is_short
+    assert clf.model_.taken == (6 if is_short else 3)
 
 
 @pytest.mark.parametrize("values", [[np.nan, 1.0], [np.inf, 1.0], [1e39, 1.0], [-np.inf, np.inf]])
@@ -78,7 +86,7 @@ def test_the_short_way_reads_no_row_beyond_its_end():
 def test_a_dict_takes_the_short_way():
     clf = RowClassifier().fit(X, Y)
     assert clf.predict_one({0: 1.0}) == FrequencyClassifier().fit(X, Y).predict_one({0: 1.0})
-    assert clf.taken == 1
+    assert clf.model_.taken == 1
 
 
 @given(

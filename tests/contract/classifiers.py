@@ -13,6 +13,9 @@ from ramify import (
     ThresholdClassifier,
     TreeSoftmaxClassifier,
 )
+from ramify.models.plt import PLTSolver
+from ramify.models.spectral import CandidateScorer
+from ramify.optimizers import FOBOS, SGD, AdaGrad
 
 
 def online(**given):
@@ -34,21 +37,23 @@ SMALL_TREE = {"arity": 2, "max_leaf": 3}
 
 CLASSIFIERS = {
     "plt": lambda **settings: PLTClassifier(**{"arity": 2, "max_leaf": 3, "random_state": 0, **settings}),
-    "tree softmax": lambda **settings: TreeSoftmaxClassifier(**{"dim": 8, "epochs": 40, "random_state": 0, **settings}),
+    "tree softmax": lambda **settings: TreeSoftmaxClassifier(
+        **{"dim": 8, "n_epochs": 40, "random_state": 0, **settings}
+    ),
     "tree softmax, int8": lambda **settings: TreeSoftmaxClassifier(
-        **{"tree": "kmeans", "arity": 3, "dim": 5, "epochs": 40, "storage": "int8", "random_state": 0, **settings}
+        **{"tree": "kmeans", "arity": 3, "dim": 5, "n_epochs": 40, "storage": "int8", "random_state": 0, **settings}
     ),
     "plt ensemble": lambda **settings: PLTClassifier(
-        **{"arity": 3, "max_leaf": 2, "n_trees": 2, "loss": "logistic", "random_state": 0, **settings}
+        **{"arity": 3, "max_leaf": 2, "n_trees": 2, "solver": PLTSolver(loss="logistic"), "random_state": 0, **settings}
     ),
     "plt one-against-all": lambda **settings: PLTClassifier(
-        **{"tree": "one_level", "C": 1.0, "calibrate": False, "random_state": 0, **settings}
+        **{"tree": "one_level", "solver": PLTSolver(C=1.0), "calibrate": False, "random_state": 0, **settings}
     ),
-    "online plt, fair": online(b=2, b_max=3),
-    "online plt, best": online(policy="best", b_max=3),
-    "online plt, random": online(policy="random", b_max=3, learner="fobos"),
+    "online plt, fair": online(arity=2, max_leaf=3),
+    "online plt, best": online(policy="best", max_leaf=3),
+    "online plt, random": online(policy="random", max_leaf=3, optimizer="fobos"),
     "online plt, cpt": online(policy="cpt"),
-    "incremental plt": online(policy=None, tree="complete", b=2, b_max=3, passes=2),
+    "incremental plt": online(policy=None, tree="complete", arity=2, max_leaf=3, n_epochs=2),
     "online one-against-all": online(tree="one_level"),
     "ofo": tuned(PLTClassifier, SMALL_TREE),
     "fta": tuned(PLTClassifier, SMALL_TREE, method="fta", objective="example_f1"),
@@ -58,19 +63,28 @@ CLASSIFIERS = {
     "fastxml, propensities": lambda **settings: FastXMLClassifier(
         **{"n_trees": 3, "max_leaf": 3, "C": 4.0, "propensity": (0.55, 1.5), "random_state": 0, **settings}
     ),
-    "lomtree": lambda **settings: LOMTreeClassifier(**{"learning_rate": 1.0, "random_state": 0, **settings}),
-    "lomtree that swaps": lambda **settings: LOMTreeClassifier(
-        **{"max_nodes": 4, "loss": "logistic", "passes": 3, "random_state": 0, **settings}
+    "lomtree": lambda **settings: LOMTreeClassifier(
+        **{"optimizer": AdaGrad(learning_rate=1.0), "random_state": 0, **settings}
     ),
-    "filter tree": lambda **settings: FilterTreeClassifier(**{"passes": 5, "random_state": 0, **settings}),
+    "lomtree that swaps": lambda **settings: LOMTreeClassifier(
+        **{"max_nodes": 4, "loss": "logistic", "n_epochs": 3, "random_state": 0, **settings}
+    ),
+    "filter tree": lambda **settings: FilterTreeClassifier(**{"n_epochs": 5, "random_state": 0, **settings}),
     "spectral": lambda **settings: SpectralTreeClassifier(
-        **{"n_candidates": 6, "rank": 8, "random_state": 0, **settings}
+        **{"n_candidates": 6, "estimator": CandidateScorer(rank=8), "random_state": 0, **settings}
     ),
     "spectral, learned space": lambda **settings: SpectralTreeClassifier(
-        **{"n_candidates": 6, "rank": 8, "space": "learned", "ways": 3, "random_state": 0, **settings}
+        **{
+            "n_candidates": 6,
+            "estimator": CandidateScorer(rank=8),
+            "space": "learned",
+            "n_leaves": 3,
+            "random_state": 0,
+            **settings,
+        }
     ),
     "spectral, plt behind it": lambda **settings: SpectralTreeClassifier(
-        **{"n_candidates": 5, "head": 1, "base": PLTClassifier(**SMALL_TREE), "random_state": 0, **settings}
+        **{"n_candidates": 5, "head": 1, "estimator": PLTClassifier(**SMALL_TREE), "random_state": 0, **settings}
     ),
     "memory tree": lambda **settings: MemoryTreeClassifier(
         **{"leaf_multiplier": 1.0, "n_leaves": 3, "random_state": 0, **settings}
@@ -80,8 +94,8 @@ CLASSIFIERS = {
             "leaf_multiplier": 2.0,
             "label_scorer": "votes",
             "max_examples": 100,
-            "forget": "least_useful",
-            "passes": 2,
+            "forgetting": "least_useful",
+            "n_epochs": 2,
             "random_state": 0,
             **settings,
         }
@@ -101,7 +115,7 @@ CONVERGED = {
     # Small steps from the same start: two of them are nearly one that is twice as long.
     "TreeSoftmaxClassifier": {
         "tree": "complete",
-        "epochs": 300,
+        "n_epochs": 300,
         "learning_rate": 0.004,
         "batch_size": 1,
         "shuffle": False,
@@ -109,19 +123,13 @@ CONVERGED = {
     },
     "PLTClassifier": {
         "tree": "complete",
-        "loss": "logistic",
-        "C": 1.0,
-        "eps": 0.0,
-        "max_epochs": 300,
-        "prune": 0.0,
+        "solver": PLTSolver(loss="logistic", C=1.0, tol=0.0, n_epochs=300, prune=0.0),
         "calibrate": False,
     },
     # Small steps, none of them scaled by the steps before: two of them are nearly one that is twice as long.
     "OnlinePLTClassifier": {
-        "learner": "fobos",
-        "learning_rate": 0.005,
-        "l2": 0.0,
-        "passes": 60,
+        "optimizer": FOBOS(learning_rate=0.005, l2=0.0),
+        "n_epochs": 60,
         "shuffle": False,
     },
     # One leaf, and everything in it votes by its weight.
@@ -135,19 +143,19 @@ CONVERGED = {
     # Without inner nodes nothing is left but counts of classes.
     "LOMTreeClassifier": {"max_nodes": 0},
     # Small steps, which nothing scales; what a tournament's winner is given depends on the weights won.
-    "FilterTreeClassifier": {"learner": "sgd", "learning_rate": 0.0001, "shuffle": False, "passes": 40},
+    "FilterTreeClassifier": {"optimizer": SGD(learning_rate=0.0001), "shuffle": False, "n_epochs": 40},
     # Sides start from what a row holds: a weight is as good as a repetition but for how far separators are solved.
-    "FastXMLClassifier": {"eps": 1e-6},
+    "FastXMLClassifier": {"tol": 1e-6},
     # Small steps again, as eps outweighs what AdaGrad sums up; and the ways of prediction, as chance has no weights.
     "SpectralTreeClassifier": {
-        "base": None,
-        "learning_rate": 1e3,
-        "eps": 1e6,
-        "passes": 100,
-        "shuffle": False,
-        "sampled_paths": False,
-        "tolerance": 0.0,
-        "max_iterations": 100,
+        "estimator": CandidateScorer(
+            rank=8,
+            optimizer=AdaGrad(learning_rate=1e3, eps=1e6),
+            n_epochs=100,
+            shuffle=False,
+            sampled_paths=False,
+        ),
+        "tree_options": {"tol": 0.0, "max_iterations": 100},
     },
 }
 

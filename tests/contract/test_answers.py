@@ -279,7 +279,7 @@ def test_models_of_one_class_refuse_rows_with_none_or_several(make_one_class):
     clf = make_one_class().fit(data.X, data.Y)
     before = clf.predict_proba(data.X)
     for Y, said in ((several, r"row 3 of Y has [23] labels"), (none, "row 5 of Y has no label")):
-        with pytest.raises(ValueError, match=f"{type(clf).__name__} learns exactly one class a row, but {said}"):
+        with pytest.raises(ValueError, match=f"{type(clf).__name__} learns exactly one class per row, but {said}"):
             make_one_class().fit(data.X, Y)
         for learn in (clf.fit, getattr(clf, "partial_fit", clf.fit)):
             with pytest.raises(ValueError, match=said):

@@ -188,15 +188,18 @@ REFUSED_ROWS = {
 def test_refused_rows_leave_a_fitted_model_as_it_was(make, data, case):
     spoil, said = REFUSED_ROWS[case]
     clf = make().fit(data.X, data.collections)
-    before, attributes = clf.predict_proba(data.X, top_k=3), dict(clf.__dict__)
+    before = clf.predict_proba(data.X, top_k=3)
+    parts = [(part, dict(part.__dict__)) for part in (clf, clf.fitted_, clf.schema_)]
     bad = spoil(data.X)
     n_rows = bad.shape[0] if hasattr(bad, "shape") else len(bad)
     with pytest.raises((ValueError, TypeError), match=said):
         clf.fit(bad, data.Y[:n_rows])
     with pytest.raises((ValueError, TypeError), match=said):
         clf.predict_proba(bad)
-    assert clf.__dict__.keys() == attributes.keys()
-    assert all(clf.__dict__[name] is value for name, value in attributes.items())
+    assert clf.fitted_ is parts[1][0]
+    for part, attributes in parts:
+        assert part.__dict__.keys() == attributes.keys()
+        assert all(part.__dict__[name] is value for name, value in attributes.items())
     assert same(clf.predict_proba(data.X, top_k=3), before)
 
 
@@ -298,7 +301,7 @@ def test_texts_are_refused_by_a_model_of_numbers(make, data):
         ({"threshold": 1.5}, "threshold must be"),
         ({"threshold": float("nan")}, "threshold must be"),
         ({"threshold": "high"}, "threshold must be"),
-        ({"threshold": np.zeros(3)}, r"one a label \(12\)"),
+        ({"threshold": np.zeros(3)}, r"one number or one per label \(12\), got shape \(3,\)"),
         ({"threshold": np.full(N_LABELS, -1.0)}, "negative or NaN"),
         ({"labels": [N_LABELS]}, "columns are 0 to 11"),
         ({"labels": [-1]}, "columns are 0 to 11"),

@@ -16,6 +16,7 @@ from sklearn.model_selection import KFold, cross_val_score
 
 from contract.classifiers import CONVERGED
 from contract.conftest import same
+from ramify import ThresholdClassifier
 from ramify.files import save_load as persist
 
 LABELS = ["Y", "collections", "y"]
@@ -123,7 +124,9 @@ def test_a_weight_of_two_is_a_row_given_twice(make, data, kind):
     weight = np.random.default_rng(0).integers(0, 3, data.X.shape[0])
     Y = labels_of(data, kind)
     rows = np.repeat(np.arange(data.X.shape[0]), weight)
-    converged = CONVERGED[type(getattr(make(), "estimator", make())).__name__]
+    clf = make()
+    trained = clf.estimator if isinstance(clf, ThresholdClassifier) else clf
+    converged = CONVERGED[type(trained).__name__]
     weighted = make(**converged).fit(data.X, Y, sample_weight=weight).predict_proba(data.X, threshold=0.0).toarray()
     repeated = make(**converged).fit(data.X[rows], Y[rows]).predict_proba(data.X, threshold=0.0).toarray()
     plain = make(**converged).fit(data.X, Y).predict_proba(data.X, threshold=0.0).toarray()
@@ -181,13 +184,13 @@ def test_scikit_learns_tools_work(make, data):
 def test_a_fit_that_breaks_off_leaves_the_model_as_it_was(make, data, monkeypatch):
     clf = make().fit(data.X, data.Y)
     before = clf.predict_proba(data.X)
-    inner = type(clf)._fit
+    inner = type(clf)._fitted_on
 
-    def stopped(self, training):
-        inner(self, training)
+    def stopped(self, *training):
+        inner(self, *training)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(type(clf), "_fit", stopped)
+    monkeypatch.setattr(type(clf), "_fitted_on", stopped)
     with pytest.raises(KeyboardInterrupt):
         clf.fit(sparse.csr_array(data.X[:, :7]), data.y)
     assert same(clf.predict_proba(data.X), before)

@@ -80,9 +80,9 @@ def test_a_score_of_nothing_is_refused(make, data):
 def test_names_may_come_from_any_iterable_and_nothing_else(make, data):
     clf = make().fit(data.X, data.collections)
     clf.set_names(labels=(f"name of {label}" for label in clf.classes_))
-    assert clf.label_names_.tolist() == [f"name of {label}" for label in clf.classes_]
+    assert clf.schema_.label_names.tolist() == [f"name of {label}" for label in clf.classes_]
     for odd in (3, "abc"):
-        with pytest.raises(ValueError, match=f"labels: give a list with the name of each, got {odd!r}"):
+        with pytest.raises(ValueError, match=f"expected a list of {clf.n_labels_} label names, got {odd!r}"):
             clf.set_names(labels=odd)
 
 

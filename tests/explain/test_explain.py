@@ -15,7 +15,8 @@ from sklearn.feature_extraction.text import HashingVectorizer
 import ramify
 from ramify import PLTClassifier
 from ramify.data.synthetic import make_multiclass, make_multilabel
-from ramify.explain.label_path import explain, labels_below
+from ramify.explain.label_path import labels_below
+from ramify.models.plt import PLTSolver
 from ramify.trees import random_tree
 
 TEXTS = ["red apple", "green apple", "red cherry", "green pear", "old car"] * 6
@@ -38,7 +39,7 @@ def test_the_product_of_the_path_is_the_probability(on_numbers):
     for row in range(5):
         P = clf.predict_proba(data.X[[row]], labels=range(60)).toarray()[0]
         for label in (0, 7, 59):
-            explanation = explain(clf, data.X[[row]], label)
+            explanation = clf.explain(data.X[[row]], label)
             assert explanation.probability == pytest.approx(P[label], rel=1e-6)
             product = np.prod([step.probability for step in explanation.path])
             assert product == pytest.approx(P[label], rel=1e-5)
@@ -54,7 +55,7 @@ def test_a_row_that_may_have_no_label_starts_at_the_root(on_texts):
 
 def test_contributions_and_bias_make_the_score_and_the_score_the_probability(on_numbers):
     _, data = on_numbers
-    clf = PLTClassifier(arity=3, max_leaf=5, calibrate=False, loss="logistic", C=1.0, random_state=0)
+    clf = PLTClassifier(arity=3, max_leaf=5, calibrate=False, solver=PLTSolver(loss="logistic", C=1.0), random_state=0)
     clf.fit(data.X, data.Y)
     for label in (1, 20, 41):
         for step in clf.explain(data.X[[0]], label, top=1000).path:
@@ -142,19 +143,19 @@ def test_given_names_are_shown_saved_and_forgotten_by_a_new_fit(on_numbers, tmp_
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ({"labels": ["a"]}, "60 labels, but 1 names"),
-        ({"labels": "a" * 60}, "60 labels"),
-        ({"labels": {"no such": "x"}}, "none of the 1 labels"),
-        ({"labels": [3] * 60}, "label 0 is called 3"),
-        ({"features": ["a"]}, "300 features, but 1 names"),
+        ({"labels": ["a"]}, "expected 60 label names, got 1"),
+        ({"labels": "a" * 60}, "expected a list of 60 label names, got 'aaa"),
+        ({"labels": {"no such": "x"}}, "none of the 1 named labels, such as 'no such', is a label"),
+        ({"labels": [3] * 60}, "the name of label 0 is 3"),
+        ({"features": ["a"]}, "expected 300 feature names, got 1"),
     ],
 )
 def test_names_that_do_not_fit_are_refused_and_change_nothing(on_numbers, names, message):
     clf, _ = on_numbers
-    before = dict(clf.__dict__)
+    before = dict(clf.schema_.__dict__)
     with pytest.raises(ValueError, match=message):
         clf.set_names(**names)
-    assert clf.__dict__ == before
+    assert clf.schema_.__dict__ == before
 
 
 def test_an_explanation_is_plain_json_and_readable_text(on_texts):

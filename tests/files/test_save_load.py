@@ -282,8 +282,8 @@ def test_a_file_instead_of_a_directory(tmp_path, content, said):
 
 
 def test_a_newer_format_says_to_upgrade(saved):
-    edit_manifest(saved, lambda manifest: manifest.update(format_version=3))
-    with pytest.raises(ModelFileError, match=r"manifest\.json has format version 3, newer .*upgrade ramify"):
+    edit_manifest(saved, lambda manifest: manifest.update(format_version=4))
+    with pytest.raises(ModelFileError, match=r"manifest\.json has format version 4, newer .*upgrade ramify"):
         persist.load(saved)
     with pytest.raises(ModelFileError, match="will not overwrite"):
         FrequencyClassifier().fit(X, Y).save(saved)
@@ -331,17 +331,24 @@ def test_a_file_without_permission_is_named(saved, monkeypatch):
         lambda manifest: manifest.update(parameters=[]),
         lambda manifest: manifest.update(parameters={"no_such_parameter": 1}),
         lambda manifest: manifest.pop("fitted"),
-        lambda manifest: manifest["fitted"].pop("labels"),
-        lambda manifest: manifest["fitted"].update(n_features=-1),
-        lambda manifest: manifest["fitted"].update(n_features="many"),
-        lambda manifest: manifest["fitted"].update(labels={"kind": "collections", "n_labels": 4}),
-        lambda manifest: manifest["fitted"]["labels"].update(n_labels=4),
-        lambda manifest: manifest["fitted"]["labels"].update(dtype="<U99999999999"),
-        lambda manifest: manifest["fitted"]["labels"].update(dtype="S"),
-        lambda manifest: manifest["fitted"]["labels"].update(classes={"$names": "nowhere"}),
-        lambda manifest: manifest["fitted"]["labels"].update(classes={"$names": ["a"]}),
-        lambda manifest: manifest["fitted"].update(vectorizer={"class": "os"}),
-        lambda manifest: manifest["fitted"].update(vectorizer={"$tuple": [{"class": "os"}, {}]}),
+        lambda manifest: manifest["fitted"]["schema"].pop("labels"),
+        lambda manifest: manifest["fitted"]["schema"].update(n_features=-1),
+        lambda manifest: manifest["fitted"]["schema"].update(n_features="many"),
+        lambda manifest: manifest["fitted"]["schema"].update(labels={"kind": "collections", "n_labels": 4}),
+        lambda manifest: manifest["fitted"]["schema"]["labels"].update(n_labels=4),
+        lambda manifest: manifest["fitted"]["schema"]["labels"].update(dtype="<U99999999999"),
+        lambda manifest: manifest["fitted"]["schema"]["labels"].update(dtype="S"),
+        lambda manifest: manifest["fitted"]["schema"]["labels"].update(classes={"$names": "nowhere"}),
+        lambda manifest: manifest["fitted"]["schema"]["labels"].update(classes={"$names": ["a"]}),
+        lambda manifest: manifest["fitted"]["schema"].update(vectorizer={"class": "os"}),
+        lambda manifest: manifest["fitted"]["schema"].update(vectorizer={"$tuple": [{"class": "os"}, {}]}),
+        lambda manifest: manifest["fitted"].pop("schema"),
+        lambda manifest: manifest["fitted"].update(seed=-1),
+        lambda manifest: manifest["fitted"].update(options=3),
+        lambda manifest: manifest["fitted"].update(thresholds=[0.5]),
+        lambda manifest: manifest["model"].pop("values"),
+        lambda manifest: manifest["model"]["values"].update(n_features=3),
+        lambda manifest: manifest["model"]["values"].update(is_multiclass="no"),
         lambda manifest: manifest["model"].update(arrays={}),
         lambda manifest: manifest["model"].update(arrays={"frequency": {"$array": "nowhere"}}),
         lambda manifest: manifest["model"].update(arrays={"frequency": {"$code": "print(1)"}}),

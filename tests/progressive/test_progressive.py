@@ -26,7 +26,7 @@ class Minimal:
         self.model = model
 
     def __sklearn_is_fitted__(self):
-        return hasattr(self.model, "learner_")
+        return self.model.__sklearn_is_fitted__()
 
     def partial_fit(self, X, y):
         self.model.partial_fit(X, y)
@@ -193,7 +193,7 @@ def test_different_numbers_of_rows_and_labels_are_rejected_before_learning(block
     clf = learner()
     with pytest.raises(ValueError, match=f"X has {DATA.X.shape[0]} rows, but Y has {DATA.X.shape[0] - 1}"):
         progressive.evaluate(clf, DATA.X, DATA.Y[:-1], block=block)
-    assert not hasattr(clf, "learner_")
+    assert not clf.__sklearn_is_fitted__()
 
 
 @pytest.mark.parametrize("name", ["X", "Y"])

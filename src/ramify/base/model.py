@@ -43,9 +43,10 @@ class Query(NamedTuple):
             return 0.0, self.threshold
         return self.threshold, None
 
-    def at_most(self, n_labels: int) -> int:
-        """`top_k` as a number."""
-        return n_labels if self.top_k is None else self.top_k
+    def limits(self, n_labels: int) -> tuple[int, float]:
+        """`top_k` as a number, and the threshold, which is one for all labels in queries of one row."""
+        top_k = n_labels if self.top_k is None else self.top_k
+        return top_k, self.threshold  # type: ignore[return-value]
 
 
 class State(NamedTuple):

@@ -21,7 +21,7 @@ def label_name_table(names: Mapping[Any, str] | Sequence[str], labels: NDArray[A
         known = set(labels.tolist())
         strange = [label for label in names if label not in known]
         if len(strange) == len(names):
-            example = f", such as {strange[0]!r}" if strange else ""
+            example = f", such as {strange[0]!r}," if strange else ""
             raise ValueError(f"none of the {len(names)} named labels{example} is a label of the model")
         return _table((names.get(label, "") for label in labels.tolist()), "label")
     return _table(_as_many(names, len(labels), "label"), "label")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
-
-from sklearn.base import clone
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ramify import registry
-from ramify.base.classifier import ExtremeClassifier
 from ramify.base.fitted import FittedModel
 from ramify.base.training import TrainingData
 from ramify.common.validation import check_jobs
+
+if TYPE_CHECKING:
+    from ramify.base.classifier import ExtremeClassifier
 
 
 class Nested(NamedTuple):
@@ -23,6 +23,8 @@ class Nested(NamedTuple):
 
     def classifier(self, given: ExtremeClassifier, n_jobs: int | None) -> Any:
         """The inner classifier: the given parameters around the fitted model."""
+        from sklearn.base import clone
+
         inner = clone(given)
         if n_jobs is not None:
             inner.n_jobs = n_jobs
@@ -49,6 +51,8 @@ class Nested(NamedTuple):
 
 def train_inside(given: ExtremeClassifier, n_jobs: int | None, data: TrainingData) -> Nested:
     """Train a copy of `given` on data that the outer classifier has read; its own `random_state` comes first."""
+    from sklearn.base import clone
+
     inner: Any = clone(given)
     if n_jobs is not None:
         inner.n_jobs = n_jobs

@@ -7,7 +7,7 @@ import operator
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,7 @@ from scipy import sparse
 from ramify import _core
 from ramify.base.classifier import ExtremeClassifier
 from ramify.base.fitted import FittedModel
-from ramify.base.model import Model, State, shape_of
+from ramify.base.online_model import OnlineModel
 from ramify.base.rows import as_one_row
 from ramify.base.stream_schema import DictRow, Piece, StreamSchema, one_label_row
 from ramify.base.training import TrainingData, weighted_rows
@@ -26,9 +26,6 @@ from ramify.optimizers import Optimizer
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# Where each row's answer starts, and the answers' label columns, best first.
-BestLabels: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32]]
-
 # Parameters of classifiers, where a learner of the core uses another name.
 _PARAMETERS = {
     "rule": "optimizer",
@@ -37,89 +34,6 @@ _PARAMETERS = {
     "is_logistic": "loss",
     "is_adaptive": "optimizer",
 }
-
-
-class OnlineModel(Model):
-    """A learner of the core that grows, with the settings it was made with.
-
-    A method supplies `new_learner`, `learn`, `learn_row`, `test_then_learn` and the queries; it may supply
-    `can_learn` and `learner_arrays`.
-    """
-
-    def __init__(self, settings: dict[str, Any], *, n_labels: int, n_features: int, is_multiclass: bool) -> None:
-        self.settings = settings
-        self.n_labels = n_labels
-        self.n_features = n_features
-        self.is_multiclass = is_multiclass
-        self.learner: Any = self.new_learner(settings)
-
-    @staticmethod
-    @abstractmethod
-    def new_learner(settings: Mapping[str, Any]) -> Any:
-        """A learner that knows nothing yet."""
-
-    @abstractmethod
-    def learn(
-        self,
-        piece: Piece,
-        order: NDArray[np.int64] | None,
-        n_threads: int,
-        progress: _core.Progress | None,
-        policy: Any = None,
-    ) -> None:
-        """Learn these rows, in the order given or their own."""
-
-    @abstractmethod
-    def learn_row(
-        self,
-        indices: NDArray[np.int32],
-        values: NDArray[np.float32],
-        labels: NDArray[np.int32],
-        n_threads: int,
-        policy: Any = None,
-    ) -> None:
-        """Learn one row."""
-
-    @abstractmethod
-    def test_then_learn(
-        self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int, n_threads: int, policy: Any = None
-    ) -> BestLabels:
-        """Answer each row just before learning it."""
-
-    def can_learn(self, labels: NDArray[np.int32]) -> bool:
-        """Whether a row of these known labels may go to `learn_row`."""
-        return True
-
-    def widen(self, n_labels: int, n_features: int) -> None:
-        """Room for new labels and features."""
-        self.n_labels = max(self.n_labels, n_labels)
-        self.n_features = max(self.n_features, n_features)
-
-    @property
-    def n_examples(self) -> int:
-        """Rows learned so far."""
-        n: int = self.learner.n_examples
-        return n
-
-    @property
-    def memory(self) -> int:
-        """Bytes of everything learned."""
-        n: int = self.learner.memory
-        return n
-
-    def learner_arrays(self) -> dict[str, NDArray[Any]]:
-        """All that was learned, as arrays."""
-        arrays: dict[str, NDArray[Any]] = self.learner.state()
-        return arrays
-
-    def state(self) -> State:
-        return State({**self.shape_values(), "settings": dict(self.settings)}, self.learner_arrays())
-
-    @classmethod
-    def from_state(cls, state: State) -> Self:
-        model = cls(dict(state.values["settings"]), **shape_of(state.values))
-        model.learner.restore(state.arrays, model.n_labels)
-        return model
 
 
 @dataclass(frozen=True)

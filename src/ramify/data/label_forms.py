@@ -10,8 +10,6 @@ from typing import Any, Literal, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.multiclass import check_classification_targets
 
 from ramify.data.csr import check_csr, csr_rows
 
@@ -60,6 +58,8 @@ def _read_any(Y: Any, kind: Kind | None) -> tuple[Kind, Any]:
     if y.ndim == 2 and not (y.shape[1] == 1 and _is_column_of_classes(y)):
         return "indicator", read_indicator(y)
     if y.ndim == 2:
+        from sklearn.exceptions import DataConversionWarning
+
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected; using its only column as y",
             DataConversionWarning,
@@ -130,6 +130,8 @@ def _read_classes(y: NDArray[Any]) -> tuple[Kind, Any]:
     if y.dtype.kind in "mMcVS":
         raise ValueError(f"Unknown label type: classes must be integers or strings, got {y.dtype}")
     if y.dtype.kind == "f":  # for other types it would only warn about many classes, the purpose of this library
+        from sklearn.utils.multiclass import check_classification_targets
+
         check_classification_targets(y)
     return "classes", (y, np.arange(len(y) + 1, dtype=np.int64))
 

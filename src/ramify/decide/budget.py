@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.utils import check_random_state
 
 from ramify import _core
 from ramify.common.validation import check_choice, check_integer, check_number
@@ -63,6 +62,8 @@ def decide_budget(
     check_integer("n_starts", n_starts, at_least=1)
     check_integer("n_epochs", n_epochs, at_least=1)
     check_number("tol", tol, at_least=0)
+    from sklearn.utils import check_random_state
+
     generator = check_random_state(random_state)
     found: list[BudgetDecision] = []
     for _ in range(1 if objective in ADDITIVE else n_starts):

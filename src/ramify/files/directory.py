@@ -242,8 +242,7 @@ def _check_manifest(path: Path, manifest: Any) -> dict[str, Any]:
     if version < OLDEST_VERSION:
         raise ModelFileError(
             f"{path} has format version {version}, which only older libraries read "
-            f"(this one reads {OLDEST_VERSION} to {FORMAT_VERSION}): "
-            "train the model again"
+            f"(this one reads {OLDEST_VERSION} to {FORMAT_VERSION}): train the model again"
         )
     try:
         is_sound = manifest.get("checksum") == _manifest_checksum(manifest)

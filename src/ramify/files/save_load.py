@@ -58,12 +58,10 @@ def load(path: str | os.PathLike[str], verify: bool | None = None) -> Any:
     ['pear']
     """
     with _reading(path, verify) as (name, manifest, arrays):
-        classifier = registry.load_class(name)(**unpack(manifest["parameters"], arrays))
-        classifier._set_fitted(_fitted_model(name, manifest, arrays))
-        if getattr(classifier, "vectorizer", None) is _FITTED:
-            from sklearn.base import clone
-
-            classifier.vectorizer = clone(classifier.vectorizer_)
+        fitted = _fitted_model(name, manifest, arrays)
+        parameters = unpack(manifest["parameters"], arrays, fitted.schema.vectorizer)
+        classifier = registry.load_class(name)(**parameters)
+        classifier._set_fitted(fitted)
     return classifier
 
 
@@ -111,18 +109,11 @@ def _fitted_model(name: str, manifest: Mapping[str, Any], arrays: Mapping[str, N
     return FittedModel.restore(name, unpack(manifest["fitted"], arrays), model_class, unpack(manifest["model"], arrays))
 
 
-class _Fitted:
-    """Stands in a file for a parameter that is the unfitted twin of something fitted."""
-
-
-_FITTED = _Fitted()
-
-
 def _pack_parameters(model: Any, where: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     packed = {}
     for name, value in model.get_params(deep=False).items():
         if name == "vectorizer" and hasattr(value, "fit_transform"):
-            packed[name] = {"$fitted": name} if hasattr(model, "vectorizer_") else None
+            packed[name] = {"$fitted": name}  # its unfitted twin
             continue
         try:
             packed[name] = pack(value, f"{where}.{name}", arrays)
@@ -188,15 +179,15 @@ def _pack_array(value: NDArray[Any], where: str, arrays: dict[str, NDArray[Any]]
     return {"$array": where}
 
 
-def unpack(value: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
-    """The value that `pack` was given."""
+def unpack(value: Any, arrays: Mapping[str, NDArray[Any]], vectorizer: Any = None) -> Any:
+    """The value that `pack` was given; a parameter that is the model's vectorizer becomes an unfitted copy of it."""
     if isinstance(value, list):
-        return [unpack(item, arrays) for item in value]
+        return [unpack(item, arrays, vectorizer) for item in value]
     if not isinstance(value, dict):
         return value
     mark = next((key for key in value if key.startswith("$")), None)
     if mark is None:
-        return {key: unpack(item, arrays) for key, item in value.items()}
+        return {key: unpack(item, arrays, vectorizer) for key, item in value.items()}
     content = value[mark]
     if mark == "$float":
         return float(content)
@@ -216,10 +207,16 @@ def unpack(value: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
     if mark == "$tree":
         return LabelTree(arrays[f"{content}.parent"], arrays[f"{content}.label"], value["n_labels"])
     if mark == "$model":
-        return registry.load_class(content)(**unpack(value["parameters"], arrays))
+        return registry.load_class(content)(**unpack(value["parameters"], arrays, vectorizer))
     if mark == "$fitted":
-        return _FITTED
+        return None if vectorizer is None else _unfitted(vectorizer)
     raise ModelFileError(f"the manifest has the unknown mark {mark!r}: it was saved by a newer library; upgrade ramify")
+
+
+def _unfitted(vectorizer: Any) -> Any:
+    from sklearn.base import clone
+
+    return clone(vectorizer)
 
 
 def _string_dtype(said: Any) -> np.dtype[Any]:

@@ -31,9 +31,12 @@ _SCORER = ("weights", "rank", "hash_bits", "output_weights", "leaf_bias", "shuff
 
 def upgrade(manifest: Values) -> Values:
     """A manifest of version 2 as version 3 writes it."""
-    name, parameters = manifest["class"], manifest["parameters"]
-    fitted, model = _upgrade_fitted(name, parameters, manifest["fitted"], manifest["model"])
-    return {**manifest, "parameters": _upgrade_parameters(name, parameters), "fitted": fitted, "model": model}
+    name, old = manifest["class"], manifest["parameters"]
+    fitted, model = _upgrade_fitted(name, old, manifest["fitted"], manifest["model"])
+    parameters = _upgrade_parameters(name, old)
+    if manifest["model"]["metadata"].get("has_vectorizer"):  # of the estimator in a ThresholdClassifier
+        parameters["estimator"]["parameters"]["vectorizer"] = {"$fitted": "vectorizer"}
+    return {**manifest, "parameters": parameters, "fitted": fitted, "model": model}
 
 
 # --- parameters ------------------------------------------------------------------------------------------------------
@@ -94,7 +97,8 @@ def _fastxml(p: Values) -> None:
 def _softmax(p: Values) -> None:
     p["n_epochs"] = p.pop("epochs")
     for name in ("word_ngrams", "char_ngrams", "n_buckets", "min_count"):
-        p.pop(name)  # the fitted vectorizer has them
+        p.pop(name)
+    p["vectorizer"] = {"$fitted": "vectorizer"}  # has them
 
 
 def _spectral(p: Values) -> None:

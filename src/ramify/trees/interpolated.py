@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 
 from ramify import _core
 from ramify.common.validation import check_flag, check_integer, check_number, number_of_threads
@@ -70,6 +69,8 @@ def interpolated_tree(
         settings: dict[str, Any] = {"tol": tol, "max_iterations": max_iterations, "n_jobs": n_jobs}
         return kmeans_tree(X, Y, arity=arity, max_leaf=max_leaf, random_state=random_state, **settings)
     n_threads = number_of_threads(n_jobs)
+    from sklearn.utils import check_random_state
+
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     if objective.similarity > 0:
         vectors = label_vectors(X, Y, prune=PRUNE, n_jobs=n_threads)

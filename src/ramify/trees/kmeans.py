@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import check_array, check_random_state
 
 from ramify import _core
 from ramify.common.validation import check_integer, check_number, number_of_threads
@@ -47,6 +46,8 @@ def kmeans_tree(
     check_integer("max_iterations", max_iterations, at_least=1, at_most=1_000_000)
     check_number("tol", tol, at_least=0)
     n_threads = number_of_threads(n_jobs)
+    from sklearn.utils import check_random_state
+
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     vectors = label_vectors(X, Y, prune=PRUNE, n_jobs=n_threads)
     vector_start, vector_column = vectors.indptr.astype(np.int64), vectors.indices.astype(np.int32, copy=False)
@@ -107,6 +108,8 @@ def label_vectors(X: Any, Y: Any, *, prune: float = 0.0, n_jobs: int | None = No
     """
     if X is None:
         raise ValueError("the k-means tree needs the features X; without features, use 'random', 'huffman' or 'fano'")
+    from sklearn.utils import check_array
+
     features = sp.csr_array(check_array(X, accept_sparse="csr", dtype=np.float32))
     positives = label_indicator(Y).tocsc()
     if features.shape[0] != positives.shape[0]:

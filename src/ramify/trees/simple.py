@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from ramify.common.validation import check_integer
 from ramify.trees.frequency import checked_indicator
@@ -32,6 +31,8 @@ def random_tree(X: Any, Y: Any, *, arity: int = 2, max_leaf: int = 1, random_sta
     >>> sorted(random_tree(None, np.arange(5), random_state=0).label)[-5:] == [0, 1, 2, 3, 4]
     True
     """
+    from sklearn.utils import check_random_state
+
     order = check_random_state(random_state).permutation(checked_indicator(Y).shape[1])
     return _evenly_split(order, arity, max_leaf)
 

@@ -63,7 +63,7 @@ class FastXMLModel(Model):
         return self.core.predict(*csr_parts(X), query.top_k, *query.thresholds, query.n_threads)
 
     def search_row(self, indices: NDArray[np.int32], values: NDArray[np.float32], query: Query) -> RowAnswer:
-        return self.core.predict_row(indices, values, query.at_most(self.n_labels), query.threshold)
+        return self.core.predict_row(indices, values, *query.limits(self.n_labels))
 
     def named(self, X: sparse.csr_array, candidates: sparse.csr_array, query: Query) -> NDArray[np.float32]:
         return named_by_label_set(

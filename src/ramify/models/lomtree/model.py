@@ -11,7 +11,7 @@ from scipy import sparse
 
 from ramify import _core
 from ramify.base.model import Query, RowAnswer, named_by_label_set
-from ramify.base.online import BestLabels, OnlineModel
+from ramify.base.online_model import BestLabels, OnlineModel
 from ramify.base.stream_schema import Piece
 from ramify.data.csr import csr_parts, csr_rows
 from ramify.explain.row_path import RawRowPaths
@@ -83,7 +83,7 @@ class LOMTreeModel(OnlineModel):
 
     def search_row(self, indices: NDArray[np.int32], values: NDArray[np.float32], query: Query) -> RowAnswer:
         n_labels = self.n_labels
-        return self.learner.predict_row(indices, values, n_labels, query.at_most(n_labels), query.threshold)
+        return self.learner.predict_row(indices, values, n_labels, *query.limits(n_labels))
 
     def named(self, X: sparse.csr_array, candidates: sparse.csr_array, query: Query) -> NDArray[np.float32]:
         return named_by_label_set(

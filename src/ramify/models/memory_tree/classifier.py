@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ramify.base.online import OnlineClassifier, OnlineModel
+from ramify.base.online import OnlineClassifier
+from ramify.base.online_model import OnlineModel
 from ramify.base.training import TrainingData
 from ramify.common.validation import check_choice, check_flag, check_integer, check_jobs, check_number
 from ramify.models.memory_tree.model import MemoryTreeModel

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from ramify import _core
 from ramify.base.model import Query, RowAnswer, named_by_label_set
-from ramify.base.online import BestLabels, OnlineModel
+from ramify.base.online_model import BestLabels, OnlineModel
 from ramify.base.stream_schema import Piece
 from ramify.common.progress import phase
 from ramify.data.csr import csr_parts, csr_rows, label_parts
@@ -71,7 +71,7 @@ class MemoryTreeModel(OnlineModel):
         return self.learner.query(*csr_parts(X), n_labels, query.top_k, *query.thresholds, query.n_threads)
 
     def search_row(self, indices: NDArray[np.int32], values: NDArray[np.float32], query: Query) -> RowAnswer:
-        return self.learner.query_row(indices, values, self.n_labels, query.top_k, query.threshold)
+        return self.learner.query_row(indices, values, self.n_labels, *query.limits(self.n_labels))
 
     def named(self, X: sparse.csr_array, candidates: sparse.csr_array, query: Query) -> NDArray[np.float32]:
         n_labels = candidates.shape[1]

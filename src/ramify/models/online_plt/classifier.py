@@ -10,7 +10,8 @@ from scipy import sparse
 
 from ramify import trees
 from ramify.base.fitted import FittedModel
-from ramify.base.online import OnlineClassifier, OnlineModel
+from ramify.base.online import OnlineClassifier
+from ramify.base.online_model import OnlineModel
 from ramify.base.schema import Schema
 from ramify.base.stream_schema import Piece, StreamSchema
 from ramify.base.training import TrainingData

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from ramify import _core
 from ramify.base.model import Query, RowAnswer, State
-from ramify.base.online import BestLabels, OnlineModel
+from ramify.base.online_model import BestLabels, OnlineModel
 from ramify.base.stream_schema import Piece
 from ramify.data.csr import csr_parts, csr_rows, label_parts
 from ramify.explain.label_path import RANKED, RawLabelPaths
@@ -111,7 +111,7 @@ class OnlinePLTModel(OnlineModel):
         return self.learner.search(*csr_parts(X), query.top_k, *query.thresholds, query.n_threads)
 
     def search_row(self, indices: NDArray[np.int32], values: NDArray[np.float32], query: Query) -> RowAnswer:
-        return self.learner.search_row(indices, values, query.at_most(self.n_labels), query.threshold)
+        return self.learner.search_row(indices, values, *query.limits(self.n_labels))
 
     def named(self, X: sparse.csr_array, candidates: sparse.csr_array, query: Query) -> NDArray[np.float32]:
         return self.learner.named(*csr_parts(X), *label_parts(candidates), query.n_threads)

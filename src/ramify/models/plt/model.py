@@ -74,8 +74,7 @@ class PLTModel(Model):
     def search_row(self, indices: NDArray[np.int32], values: NDArray[np.float32], query: Query) -> RowAnswer:
         beam, slack = query.options.get("beam") or 0, query.options.get("slack", 0.0)
         if len(self.trees) == 1:
-            at_most, threshold = query.at_most(self.n_labels), query.threshold
-            return self.trees[0].core.search_row(indices, values, at_most, threshold, beam, slack)
+            return self.trees[0].core.search_row(indices, values, *query.limits(self.n_labels), beam, slack)
         if query.top_k is None:
             return super().search_row(indices, values, query)
         # The same answer as for a batch of one row, without building sparse arrays on the way.

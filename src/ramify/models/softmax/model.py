@@ -105,7 +105,7 @@ class SoftmaxModel(Model):
         return csr_rows(data, indices, indptr, (X.shape[0], self.n_labels))
 
     def search_row(self, indices: NDArray[np.int32], values: NDArray[np.float32], query: Query) -> RowAnswer:
-        return self.core.search_row(indices, values, query.at_most(self.n_labels), query.threshold)
+        return self.core.search_row(indices, values, *query.limits(self.n_labels))
 
     def named(self, X: sparse.csr_array, candidates: sparse.csr_array, query: Query) -> NDArray[np.float32]:
         return named_by_label_set(

@@ -255,12 +255,14 @@ class SpectralTreeClassifier(ExtremeClassifier):
         progress: _core.Progress | None = None,
     ) -> None:
         scorer = self._scorer()
+        steps = scorer.steps()
         model.core.train(
             model.base.arrays,
             *csr_parts(X),
             *label_parts(Y),
             weight,
-            **scorer.steps(),
+            learning_rate=steps["learning_rate"],
+            eps=steps["eps"],
             has_slot_bias=scorer.leaf_bias,
             passes=n_epochs,
             is_shuffled=scorer.shuffle,

@@ -99,8 +99,7 @@ class SpectralModel(Model):
 
     def search_row(self, indices: NDArray[np.int32], values: NDArray[np.float32], query: Query) -> RowAnswer:
         if self.estimator is None and self.normalize != "hellinger":
-            at_most = query.at_most(self.n_labels)
-            return self.core.predict_row(indices, values, at_most, query.threshold, _n_leaves(query))
+            return self.core.predict_row(indices, values, *query.limits(self.n_labels), _n_leaves(query))
         return super().search_row(indices, values, query)
 
     def named(self, X: sparse.csr_array, candidates: sparse.csr_array, query: Query) -> NDArray[np.float32]:
