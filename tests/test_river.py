@@ -9,10 +9,6 @@ import sys
 
 import numpy as np
 import pytest
-
-from models.online_plt.test_life import everything
-from ramify import OnlinePLTClassifier
-from ramify.river import MultiLabelOnlinePLT, OnlinePLT
 from river import (
     checks,
     compose,
@@ -24,6 +20,10 @@ from river import (
     multiclass,
     preprocessing,
 )
+
+from models.online_plt.test_life import everything
+from ramify import OnlinePLTClassifier
+from ramify.river import MultiLabelOnlinePLT, OnlinePLT
 
 MODELS = [OnlinePLT, MultiLabelOnlinePLT]
 SETTINGS = [{}, {"policy": "random", "b": 2, "b_max": 3, "seed": 1}, {"policy": "best", "learner": "fobos", "l2": 0.01}]

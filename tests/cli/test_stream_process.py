@@ -9,7 +9,6 @@ import random
 import select
 import signal
 import subprocess
-import sys
 import time
 
 import numpy as np
@@ -18,8 +17,8 @@ import pytest
 import ramify
 from ramify.data import save_xmc
 from ramify.data.synthetic import make_multilabel
+from shared.warm_python import ramify_command
 
-RAMIFY = [sys.executable, "-c", "import sys; sys.argv[0] = 'ramify'; from ramify.cli.main import main; main()"]
 N_ROWS = 1500
 N_KILLS = 8
 
@@ -34,7 +33,17 @@ def lines(tmp_path_factory):
 
 def start(folder, *arguments, **options):
     options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
-    command = [*RAMIFY, "stream", "--model", "model", "--format", "xmc", "--threads", "1", *map(str, arguments)]
+    command = [
+        *ramify_command(),
+        "stream",
+        "--model",
+        "model",
+        "--format",
+        "xmc",
+        "--threads",
+        "1",
+        *map(str, arguments),
+    ]
     # A shell that starts tests in the background has Ctrl-C ignored, and children inherit that.
     return subprocess.Popen(
         command, cwd=folder, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler), **options

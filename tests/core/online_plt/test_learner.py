@@ -12,9 +12,9 @@ from scipy import sparse
 
 from ramify import _core
 from ramify.data.csr import csr_parts
+from shared.warm_python import run
 from twins.models import random_rows
 from twins.online import SETTINGS, blocks_of, incremental_plt, label_probabilities, learn, learner
-from twins.process import run
 from twins.search import best, prepared
 
 RULES = {

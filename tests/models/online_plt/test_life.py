@@ -16,7 +16,7 @@ from models.online_plt.test_properness import LEARNERS, POLICIES, stream, weight
 from ramify import OnlinePLTClassifier
 from ramify.data.synthetic import make_multiclass, make_multilabel
 from ramify.files.directory import ModelFileError
-from twins.process import run
+from shared.warm_python import run
 
 NAMED = [name for name in POLICIES if name != "callable"]
 
@@ -339,15 +339,16 @@ def test_threads_may_learn_and_ask_at_once(policy):
 
 
 INTERRUPTED = """
-import os, pickle, signal, sys, threading, time
+import pickle, sys
 from ramify import OnlinePLTClassifier
 from ramify.data.synthetic import make_multilabel
+from shared.interrupt import interrupt_after
 
-small, large = make_multilabel(50, 10, 50, random_state=0), make_multilabel(6000, 3000, 4000, random_state=0)
+small, large = make_multilabel(50, 10, 50, random_state=0), make_multilabel(3000, 1000, 1000, random_state=0)
 clf = OnlinePLTClassifier(b=2, b_max=4, n_jobs=2).partial_fit(small.X, small.Y)
-threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()
+interrupt_after(0.2)
 try:
-    for _ in range(100):
+    for _ in range(200):
         clf.partial_fit(large.X, large.Y)
     sys.exit("not interrupted")
 except KeyboardInterrupt:
