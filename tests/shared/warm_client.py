@@ -1,7 +1,7 @@
 """A stand-in for `python`: the program runs in a fork of the server of `warm_python`, with this process's streams.
 
-Started as `python warm_client.py SOCKET -c CODE [argument …]` or `… SOCKET SCRIPT [argument …]`. Needs only the standard
-library, so that it starts in a few milliseconds. Forwards signals and ends as the program ends.
+Started as `python warm_client.py SOCKET -c CODE [argument …]` or `… SOCKET SCRIPT [argument …]`. Needs only the
+standard library, so that it starts in a few milliseconds. Forwards signals and ends as the program ends.
 """
 
 import json

@@ -8,6 +8,7 @@ the interpreter, or about limits to memory start a real one.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import importlib
 import io
@@ -26,7 +27,15 @@ import traceback
 from pathlib import Path
 
 RAMIFY = "import sys; sys.argv[0] = 'ramify'; from ramify.cli.main import main; main()"
-PRELOADED = ["pandas", "rich.live", "rich.progress", "rich.table", "sklearn.isotonic", "sklearn.linear_model"]
+PRELOADED = [
+    "matplotlib.figure",
+    "pandas",
+    "rich.live",
+    "rich.progress",
+    "rich.table",
+    "sklearn.isotonic",
+    "sklearn.linear_model",
+]
 
 
 def environment(**changes):
@@ -111,10 +120,8 @@ def serve():
                     while clients and (ended := os.waitpid(-1, os.WNOHANG))[0]:
                         client = clients.pop(ended[0])
                         ready.unregister(client)
-                        try:
+                        with contextlib.suppress(BrokenPipeError):
                             client.sendall(f"{os.waitstatus_to_exitcode(ended[1])}\n".encode())
-                        except BrokenPipeError:
-                            pass
                         client.close()
                 elif key.data in clients:
                     os.kill(key.data, signal.SIGKILL)  # clients say nothing more: this one was killed
@@ -148,7 +155,7 @@ def run_program(request):
     os.environ.update(request["environment"])
     encoding, _, errors = os.environ.get("PYTHONIOENCODING", "utf-8").partition(":")
     for number, name in enumerate(("stdin", "stdout", "stderr")):
-        file = open(number, "rb" if number == 0 else "wb", closefd=False)
+        file = os.fdopen(number, "rb" if number == 0 else "wb", closefd=False)
         fallback = "backslashreplace" if name == "stderr" else errors or "strict"
         line_buffering = name == "stderr" or file.isatty()
         setattr(sys, name, io.TextIOWrapper(file, encoding, fallback, line_buffering=line_buffering))
