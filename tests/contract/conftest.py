@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import pickle
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,6 +19,12 @@ N_ROWS, N_FEATURES, N_LABELS = 120, 40, 12
 def make(request):
     """Makes a classifier: make(n_jobs=2)."""
     return CLASSIFIERS[request.param]
+
+
+# One classifier for each path of input through the shared code: rows at once, rows of a stream, one class
+# a row, and thresholds over each of the first two. Tests of what that code refuses need no more than these.
+PATHS = ["plt", "online plt, fair", "lomtree", "ofo", "ofo, online plt"]
+once_per_path = pytest.mark.parametrize("make", PATHS, indirect=True)
 
 
 @pytest.fixture(params=sorted(name for name in CLASSIFIERS if not learns_one_class(name)))
@@ -58,11 +66,35 @@ def make_data(one_class=False):
     )
 
 
+@functools.cache
+def pickled_data(one_class):
+    return pickle.dumps(make_data(one_class))
+
+
+def data_for(name):
+    return pickle.loads(pickled_data(name is not None and learns_one_class(name)))
+
+
 @pytest.fixture
 def data(request):
-    """Small data as the classifier at hand takes them."""
-    name = request.node.callspec.params.get("make") if hasattr(request.node, "callspec") else None
-    return make_data(one_class=name is not None and learns_one_class(name))
+    """Small data as the classifier at hand takes them; the test may change them."""
+    return data_for(request.node.callspec.params.get("make") if hasattr(request.node, "callspec") else None)
+
+
+@functools.cache
+def fitted_once(name, labels, rows):
+    data = data_for(name)
+    return CLASSIFIERS[name]().fit(getattr(data, rows), getattr(data, labels))
+
+
+@pytest.fixture
+def fitted(make, request):
+    """Gives the classifier at hand fitted to the small data: fitted("collections", "texts"); not to be changed.
+
+    Each is fitted once in a test run (of a process). A test that changes it takes a copy.
+    """
+    name = request.node.callspec.params["make"]
+    return lambda labels="Y", rows="X": fitted_once(name, labels, rows)
 
 
 def same(one, other):

@@ -26,8 +26,8 @@ def labels_of(data, kind):
 
 
 @pytest.mark.parametrize("kind", LABELS)
-def test_a_saved_model_answers_bit_for_bit_the_same(make, data, kind, tmp_path):
-    clf = make().fit(data.X, labels_of(data, kind))
+def test_a_saved_model_answers_bit_for_bit_the_same(fitted, data, kind, tmp_path):
+    clf = fitted(kind)
     clf.save(tmp_path / "model")
     for verify in (None, True, False):
         again = persist.load(tmp_path / "model", verify=verify)
@@ -67,8 +67,8 @@ def test_a_saved_model_knows_its_feature_names(make, data, tmp_path):
     assert again.predict_one({"Größe 3": 1.0}) == clf.predict_one({"Größe 3": 1.0})
 
 
-def test_a_loaded_model_can_be_saved_over_itself_and_pickled(make, data, tmp_path):
-    make().fit(data.X, data.collections).save(tmp_path / "model")
+def test_a_loaded_model_can_be_saved_over_itself_and_pickled(fitted, data, tmp_path):
+    fitted("collections").save(tmp_path / "model")
     first = persist.load(tmp_path / "model")
     expected = first.predict_labels(data.X)
     first.save(tmp_path / "model")
@@ -82,14 +82,14 @@ def test_a_loaded_model_can_be_saved_over_itself_and_pickled(make, data, tmp_pat
     "copied", [lambda clf: pickle.loads(pickle.dumps(clf)), copy.deepcopy], ids=["pickle", "deepcopy"]
 )
 @pytest.mark.parametrize("kind", LABELS)
-def test_copies_answer_the_same(make, data, kind, copied):
-    clf = make().fit(data.X, labels_of(data, kind))
+def test_copies_answer_the_same(fitted, data, kind, copied):
+    clf = fitted(kind)
     clf.predict_one({0: 1.0})
     assert same(copied(clf).predict_proba(data.X, top_k=3), clf.predict_proba(data.X, top_k=3))
 
 
-def test_a_clone_is_unfitted_and_learns_the_same(make, data):
-    clf = make().fit(data.X, data.Y)
+def test_a_clone_is_unfitted_and_learns_the_same(fitted, data):
+    clf = fitted()
     twin = clone(clf)
     assert not twin.__sklearn_is_fitted__()
     assert same(twin.fit(data.X, data.Y).predict_proba(data.X), clf.predict_proba(data.X))
@@ -111,11 +111,11 @@ def test_the_same_random_state_gives_the_same_model(make, data):
     assert same(*answers)
 
 
-def test_a_second_fit_forgets_the_first(make, data):
-    clf = make().fit(data.texts, data.collections).fit(data.X, data.y)
+def test_a_second_fit_forgets_the_first(fitted, data):
+    clf = copy.deepcopy(fitted("collections", "texts")).fit(data.X, data.y)
     assert not hasattr(clf, "vectorizer_")
     assert clf.is_multiclass_
-    assert same(clf.predict_proba(data.X), make().fit(data.X, data.y).predict_proba(data.X))
+    assert same(clf.predict_proba(data.X), fitted("y").predict_proba(data.X))
 
 
 @pytest.mark.parametrize("kind", ["Y", "y"])
@@ -131,8 +131,8 @@ def test_a_weight_of_two_is_a_row_given_twice(make, data, kind):
     assert np.abs(plain - repeated).max() > 1e-2
 
 
-def test_weights_of_one_change_nothing(make, data):
-    plain = make().fit(data.X, data.Y)
+def test_weights_of_one_change_nothing(make, fitted, data):
+    plain = fitted()
     weighted = make().fit(data.X, data.Y, sample_weight=np.ones(data.X.shape[0]))
     np.testing.assert_allclose(
         weighted.predict_proba(data.X, threshold=0.0).toarray(),
@@ -178,8 +178,8 @@ def test_scikit_learns_tools_work(make, data):
     assert len(cross_val_score(make(), data.texts, data.collections, cv=KFold(3), error_score="raise")) == 3
 
 
-def test_a_fit_that_breaks_off_leaves_the_model_as_it_was(make, data, monkeypatch):
-    clf = make().fit(data.X, data.Y)
+def test_a_fit_that_breaks_off_leaves_the_model_as_it_was(fitted, data, monkeypatch):
+    clf = copy.deepcopy(fitted())
     before = clf.predict_proba(data.X)
     inner = type(clf)._fit
 
