@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import random
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -24,6 +23,7 @@ from river import (
 from models.online_plt.test_life import everything
 from ramify import OnlinePLTClassifier
 from ramify.river import MultiLabelOnlinePLT, OnlinePLT
+from shared.warm_python import warm_python
 
 MODELS = [OnlinePLT, MultiLabelOnlinePLT]
 SETTINGS = [{}, {"policy": "random", "b": 2, "b_max": 3, "seed": 1}, {"policy": "best", "learner": "fobos", "l2": 0.01}]
@@ -231,7 +231,7 @@ def test_progressive_validation_of_many_labels():
 
 def test_without_river_the_message_says_what_to_install():
     program = "import sys; sys.modules['river'] = None; import ramify; import ramify.river"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    done = subprocess.run([*warm_python(), "-c", program], capture_output=True, text=True)
     assert done.returncode != 0
     assert done.stderr.strip().endswith(
         "ImportError: ramify.river needs the river package: pip install 'ramify[river]'"
@@ -240,4 +240,4 @@ def test_without_river_the_message_says_what_to_install():
 
 def test_river_is_imported_only_by_those_who_ask():
     program = "import ramify, ramify.cli.main, sys; sys.exit('river' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+    assert subprocess.run([*warm_python(), "-c", program]).returncode == 0
