@@ -20,9 +20,9 @@ from river import (
     preprocessing,
 )
 
-from models.online_plt.test_life import everything
 from ramify import OnlinePLTClassifier
 from ramify.river import MultiLabelOnlinePLT, OnlinePLT
+from shared.online_models import everything
 from shared.warm_python import warm_python
 
 MODELS = [OnlinePLT, MultiLabelOnlinePLT]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from contract.conftest import N_FEATURES, N_LABELS, make_data, same
+from contract.small_data import N_FEATURES, N_LABELS, make_data, same
 
 
 def check_form(answer, n_rows, n_labels=N_LABELS):

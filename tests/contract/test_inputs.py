@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 
 from contract.classifiers import TAKES_ANY_WIDTH
-from contract.conftest import N_FEATURES, N_LABELS, once_per_path, same
+from contract.small_data import N_FEATURES, N_LABELS, once_per_path, same
 
 ROW_FORMS = {
     "csr_matrix": sparse.csr_matrix,

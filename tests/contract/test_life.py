@@ -15,7 +15,7 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.model_selection import KFold, cross_val_score
 
 from contract.classifiers import CONVERGED
-from contract.conftest import same
+from contract.small_data import same
 from ramify.files import save_load as persist
 
 LABELS = ["Y", "collections", "y"]

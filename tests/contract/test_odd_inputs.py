@@ -8,7 +8,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from contract.conftest import once_per_path
+from contract.small_data import once_per_path
 
 ODD_ROWS = {
     "None": (lambda texts: None, "X must be an array, .* got None"),

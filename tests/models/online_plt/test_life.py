@@ -12,22 +12,13 @@ import pytest
 from scipy import sparse
 
 import ramify
-from models.online_plt.test_properness import LEARNERS, POLICIES, stream, weights_by_labels
 from ramify import OnlinePLTClassifier
 from ramify.data.synthetic import make_multiclass, make_multilabel
 from ramify.files.directory import ModelFileError
+from shared.online_models import LEARNERS, POLICIES, everything, stream, weights_by_labels
 from shared.warm_python import run
 
 NAMED = [name for name in POLICIES if name != "callable"]
-
-
-def everything(clf):
-    """All that a model has learned, to be compared: arrays, labels, names, widths."""
-    state = {name: array.tobytes() for name, array in clf.learner_.state(1).items()}
-    encoding = clf.label_encoding_
-    labels = encoding.kind, encoding.n_labels, encoding.names(range(encoding.n_labels)), encoding.classes.dtype
-    rest = (clf.n_features_in_, clf.n_labels_, clf.classes_.tolist(), dict(clf.__dict__.get("feature_columns_", {})))
-    return state, labels, rest, sorted(name for name in clf.__dict__ if not name.startswith("_"))
 
 
 def fitted(policy="fair", learner="adagrad", seed=0, multiclass=False, **settings):

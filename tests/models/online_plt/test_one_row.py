@@ -8,10 +8,9 @@ import time
 import numpy as np
 import pytest
 
-from models.online_plt.test_life import everything
-from models.online_plt.test_properness import LEARNERS, POLICIES, stream
 from ramify import OnlinePLTClassifier
 from ramify.base.stream_rows import DictRow
+from shared.online_models import LEARNERS, POLICIES, everything, stream
 
 FORMS = {
     "classes": lambda row: f"class {row.argmax()}",

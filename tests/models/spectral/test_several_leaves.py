@@ -11,25 +11,7 @@ import pytest
 
 import ramify
 from ramify import SpectralTreeClassifier, metrics
-from ramify.data.synthetic import make_dense, make_multilabel
-
-SMALL = {"n_candidates": 12, "depth": 5, "rank": 16, "passes": 5, "random_state": 0}
-LEARNED = {"space": "learned", "deviation": "within", "ways": 3}
-
-
-@pytest.fixture(scope="module")
-def data():
-    return make_multilabel(1500, 80, 400, random_state=1)
-
-
-@pytest.fixture(scope="module")
-def classes():
-    return make_dense(2400, 60, 32, random_state=2)
-
-
-@pytest.fixture(scope="module")
-def fitted(data):
-    return SpectralTreeClassifier(**SMALL).fit(data.X[:1000], data.Y[:1000])
+from shared.spectral_settings import LEARNED, SMALL
 
 
 def test_several_ways_recall_more_of_new_rows_with_as_many_candidates(classes):

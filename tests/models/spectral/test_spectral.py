@@ -14,29 +14,13 @@ from scipy import sparse
 import ramify
 from ramify import OnlinePLTClassifier, PLTClassifier, SpectralTreeClassifier, ThresholdClassifier, metrics
 from ramify.cli.main import run
-from ramify.data.synthetic import make_dense, make_multilabel
+from ramify.data.synthetic import make_multilabel
 from ramify.explain.candidates import CandidateExplanation
 from ramify.models.spectral import hellinger
 from ramify.models.spectral.frequency import frequency_recall, most_frequent_labels
+from shared.spectral_settings import LEARNED, SMALL
 
-SMALL = {"n_candidates": 12, "depth": 5, "rank": 16, "passes": 5, "random_state": 0}
-LEARNED = {"space": "learned", "deviation": "within", "ways": 3}
 KINDS = [{}, {"output_weights": "leaf"}, {"weights": "full"}, {"weights": "hashed"}, {"ways": 3}, LEARNED]
-
-
-@pytest.fixture(scope="module")
-def data():
-    return make_multilabel(1500, 80, 400, random_state=1)
-
-
-@pytest.fixture(scope="module")
-def classes():
-    return make_dense(2400, 60, 32, random_state=2)
-
-
-@pytest.fixture(scope="module")
-def fitted(data):
-    return SpectralTreeClassifier(**SMALL).fit(data.X[:1000], data.Y[:1000])
 
 
 @pytest.fixture(scope="module")
