@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from twins.models import random_model, random_rows, random_tree
-from twins.search import label_probabilities, node_probabilities, prepared
+from twins.search import node_probabilities, prepared
 
 N_ROWS = 4
 
@@ -33,12 +33,10 @@ def searches(draw, **fixed):
     X = random_rows(rng, N_ROWS, 6, coarse=options["coarse"])
     x = prepared(X.toarray(), options["normalize"], options["bias"])
     model.X = X
-    model.expected = np.array(
-        [label_probabilities(tree, model.nodes, row, model.link, model.is_multiclass) for row in x]
-    )
     model.expected_nodes = np.array(
         [node_probabilities(tree, model.nodes, row, model.link, model.is_multiclass) for row in x]
     )
+    model.expected = np.where(tree.leaf_of >= 0, model.expected_nodes[:, tree.leaf_of], 0.0)
     every = sparse.csr_array(np.ones((N_ROWS, n_labels), np.float32))
     model.all = model.trained.named(X, every).reshape(N_ROWS, n_labels)
     return model

@@ -68,10 +68,10 @@ def ramify_command() -> list[str]:
     return [*warm_python(), "-c", RAMIFY]
 
 
-def run(script, *arguments, timeout=120, python=None, **changes):
+def run(script, *arguments, timeout=120, **changes):
     """Standard output of a script that must end well."""
     done = subprocess.run(
-        [*(python or warm_python()), "-c", script, *map(str, arguments)],
+        [*warm_python(), "-c", script, *map(str, arguments)],
         env=environment(**changes),
         capture_output=True,
         text=True,
