@@ -1,5 +1,6 @@
 """Settings shared by all tests."""
 
+import gc
 import signal
 
 import pytest
@@ -17,6 +18,15 @@ settings.load_profile("ramify")
 # how it takes one.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# Modules and tests stay until the end: looking through them for garbage again and again would take a tenth of the time.
+gc.disable()
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

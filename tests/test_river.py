@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import random
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -21,10 +20,11 @@ from river import (
     preprocessing,
 )
 
-from models.online_plt.test_life import everything
 from ramify import OnlinePLTClassifier
 from ramify.optimizers import FOBOS
 from ramify.river import MultiLabelOnlinePLT, OnlinePLT
+from shared.online_models import everything
+from shared.warm_python import warm_python
 
 MODELS = [OnlinePLT, MultiLabelOnlinePLT]
 SETTINGS = [
@@ -238,7 +238,7 @@ def test_progressive_validation_of_multiple_labels():
 
 def test_without_river_the_error_names_the_extra():
     program = "import sys; sys.modules['river'] = None; import ramify; import ramify.river"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    done = subprocess.run([*warm_python(), "-c", program], capture_output=True, text=True)
     assert done.returncode != 0
     assert done.stderr.strip().endswith(
         "ImportError: ramify.river needs the river package: pip install 'ramify[river]'"
@@ -247,4 +247,4 @@ def test_without_river_the_error_names_the_extra():
 
 def test_importing_ramify_does_not_import_river():
     program = "import ramify, ramify.cli.main, sys; sys.exit('river' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+    assert subprocess.run([*warm_python(), "-c", program]).returncode == 0

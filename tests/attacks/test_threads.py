@@ -1,6 +1,6 @@
 """Any number of threads may query, learn, save, load, pickle, clone and explain the same model.
 
-Every pair of operations runs in two threads on every class; whatever was saved or pickled meanwhile must load and answer.
+Every pair of operations runs in two threads on every class; what was saved or pickled meanwhile must load and answer.
 RAMIFY_ATTACK_SECONDS sets how long each pair runs (`make attack` runs them longer, under ThreadSanitizer).
 """
 

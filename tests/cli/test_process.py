@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from cli_workspace import RAMIFY, fresh_copy, in_terminal, read_terminal
 from ramify.cli import main
 from ramify.data import save_xmc
 from ramify.data.synthetic import make_multilabel
+from shared.warm_python import ramify_command
 
 
 @pytest.fixture
@@ -56,9 +58,21 @@ def test_help_does_not_wait_for_heavy_imports():
 
 
 def test_nothing_asked_shows_the_help_and_all_is_well():
-    done = subprocess.run(RAMIFY, capture_output=True, text=True)
+    done = subprocess.run(ramify_command(), capture_output=True, text=True)
     assert done.returncode == 0
     assert "ramify demo" in done.stdout
+
+
+INTERRUPTED = """
+import sys, time
+from ramify.cli.main import main
+from shared.interrupt import interrupt_after
+sent = interrupt_after(1.5)
+try:
+    main()
+finally:
+    print(time.process_time() - sent[0])
+"""
 
 
 def test_ctrl_c_ends_a_long_training_at_once_and_leaves_no_files(folder):
@@ -206,7 +220,7 @@ def test_a_closed_stdout_or_stderr_changes_nothing_else(folder, channel):
 def test_a_reader_that_goes_away_is_no_error(folder):
     line = (folder / "test.txt").read_text().splitlines()
     (folder / "long.txt").write_text("\n".join(["60000 300 40", *(line[1:61] * 1000)]) + "\n")
-    command = [*RAMIFY, "predict", "long.txt", "--model", "model", "--json"]
+    command = [*ramify_command(), "predict", "long.txt", "--model", "model", "--json"]
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     first = process.stdout.readline()
     process.stdout.close()
@@ -217,11 +231,12 @@ def test_a_reader_that_goes_away_is_no_error(folder):
 
 
 def test_a_line_on_stdin_is_answered_before_the_next_one_comes(folder):
-    command = [*RAMIFY, "predict", "--model", "notes-model", "--json"]
+    command = [*ramify_command(), "predict", "--model", "notes-model", "--json"]
     process = subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     for text in ("nosebleed", "acute chest pain"):
         process.stdin.write(text + "\n")
         process.stdin.flush()
+        assert select.select([process.stdout], [], [], 60)[0]
         assert json.loads(process.stdout.readline())["text"] == text
     process.stdin.close()
     assert process.wait(timeout=60) == 0
@@ -235,7 +250,7 @@ def test_a_terminal_that_knows_only_ascii_gets_what_it_can_show(folder):
         ["tree", "--model", "u"],
         ["explain", "--model", "u", "--text", "Übelkeit"],
     ):
-        done = subprocess.run([*RAMIFY, *arguments], cwd=folder, env=environment, capture_output=True)
+        done = subprocess.run([*ramify_command(), *arguments], cwd=folder, env=environment, capture_output=True)
         assert done.returncode == 0, done.stderr
         done.stdout.decode("ascii")
 

@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 
 import ramify
-from cli_workspace import RAMIFY, read_terminal
+from cli_workspace import read_terminal
 from ramify.data import save_xmc
 from ramify.data.synthetic import make_multilabel
+from shared.warm_python import ramify_command
 
 N_ROWS = 1500
 N_KILLS = 8
@@ -33,7 +34,17 @@ def lines(tmp_path_factory):
 
 def start(folder, *arguments, **options):
     options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
-    command = [*RAMIFY, "stream", "--model", "model", "--format", "xmc", "--threads", "1", *map(str, arguments)]
+    command = [
+        *ramify_command(),
+        "stream",
+        "--model",
+        "model",
+        "--format",
+        "xmc",
+        "--threads",
+        "1",
+        *map(str, arguments),
+    ]
     # A shell that starts tests in the background has Ctrl-C ignored, and children inherit that.
     return subprocess.Popen(
         command, cwd=folder, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler), **options

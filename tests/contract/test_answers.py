@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from contract.conftest import N_FEATURES, N_LABELS, make_data, same
+from contract.small_data import N_FEATURES, N_LABELS, make_data, same
 
 
 def check_form(answer, n_rows, n_labels=N_LABELS):
@@ -18,8 +18,8 @@ def check_form(answer, n_rows, n_labels=N_LABELS):
     assert ((answer.data >= 0) & (answer.data <= 1)).all()
 
 
-def test_an_answer_without_arguments_holds_what_is_at_least_a_hundredth(make, data):
-    clf = make().fit(data.X, data.Y)
+def test_an_answer_without_arguments_holds_what_is_at_least_a_hundredth(fitted, data):
+    clf = fitted()
     answer = clf.predict_proba(data.X)
     check_form(answer, data.X.shape[0])
     everything = clf.predict_proba(data.X, threshold=0.0)
@@ -29,8 +29,8 @@ def test_an_answer_without_arguments_holds_what_is_at_least_a_hundredth(make, da
 
 
 @pytest.mark.parametrize("threshold", [0.05, 0.2, 0.5])
-def test_a_threshold_keeps_exactly_what_reaches_it(make, data, threshold):
-    clf = make().fit(data.X, data.Y)
+def test_a_threshold_keeps_exactly_what_reaches_it(fitted, data, threshold):
+    clf = fitted()
     everything = clf.predict_proba(data.X, threshold=0.0).toarray()
     answer = clf.predict_proba(data.X, threshold=threshold)
     check_form(answer, data.X.shape[0])
@@ -38,8 +38,8 @@ def test_a_threshold_keeps_exactly_what_reaches_it(make, data, threshold):
     np.testing.assert_array_equal(answer.toarray(), expected)
 
 
-def test_each_label_may_have_its_own_threshold(make, data):
-    clf = make().fit(data.X, data.Y)
+def test_each_label_may_have_its_own_threshold(fitted, data):
+    clf = fitted()
     everything = clf.predict_proba(data.X, threshold=0.0).toarray()
     thresholds = np.random.default_rng(0).random(N_LABELS).astype(np.float32) * 0.4
     thresholds[3] = np.inf  # never
@@ -49,8 +49,8 @@ def test_each_label_may_have_its_own_threshold(make, data):
 
 
 @pytest.mark.parametrize("top_k", [1, 3, N_LABELS, 1000])
-def test_top_k_holds_the_k_most_probable(make, data, top_k):
-    clf = make().fit(data.X, data.Y)
+def test_top_k_holds_the_k_most_probable(fitted, data, top_k):
+    clf = fitted()
     everything = clf.predict_proba(data.X, threshold=0.0).toarray()
     answer = clf.predict_proba(data.X, top_k=top_k)
     check_form(answer, data.X.shape[0])
@@ -62,8 +62,8 @@ def test_top_k_holds_the_k_most_probable(make, data, top_k):
     np.testing.assert_array_equal(everything[rows, answer.indices], answer.data)
 
 
-def test_top_k_and_threshold_together_mean_at_most_k_that_reach_it(make, data):
-    clf = make().fit(data.X, data.Y)
+def test_top_k_and_threshold_together_mean_at_most_k_that_reach_it(fitted, data):
+    clf = fitted()
     threshold = float(np.quantile(clf.predict_proba(data.X, threshold=0.0).data, 0.8))
     both = clf.predict_proba(data.X, top_k=2, threshold=threshold)
     alone = clf.predict_proba(data.X, top_k=2)
@@ -73,9 +73,9 @@ def test_top_k_and_threshold_together_mean_at_most_k_that_reach_it(make, data):
 
 
 @pytest.mark.parametrize("wanted", [[3], [7, 1], [], list(range(N_LABELS)), [2, 2]])
-def test_named_labels_get_exactly_their_probabilities(make, data, wanted):
-    everything = make().fit(data.X, data.Y).predict_proba(data.X, threshold=0.0).toarray()
-    answer = make().fit(data.X, data.Y).predict_proba(data.X, labels=wanted)
+def test_named_labels_get_exactly_their_probabilities(fitted, data, wanted):
+    everything = fitted().predict_proba(data.X, threshold=0.0).toarray()
+    answer = fitted().predict_proba(data.X, labels=wanted)
     check_form(answer, data.X.shape[0])
     assert (np.diff(answer.indptr) == len(set(wanted))).all()
     expected = np.zeros_like(everything)
@@ -83,8 +83,8 @@ def test_named_labels_get_exactly_their_probabilities(make, data, wanted):
     np.testing.assert_allclose(answer.toarray(), expected, rtol=2e-6)
 
 
-def test_named_labels_are_named_as_the_user_named_them(make, data):
-    clf = make().fit(data.X, data.collections)
+def test_named_labels_are_named_as_the_user_named_them(fitted, data):
+    clf = fitted("collections")
     column = list(clf.classes_).index(data.names[5])
     answer = clf.predict_proba(data.X[:3], labels=[data.names[5]])
     assert answer.indices.tolist() == [column] * 3
@@ -92,8 +92,8 @@ def test_named_labels_are_named_as_the_user_named_them(make, data):
         clf.predict_proba(data.X, labels=["Thema 5, grösser"])
 
 
-def test_predict_gives_labels_more_likely_than_not_or_than_their_thresholds(make, data):
-    clf = make().fit(data.X, data.Y)
+def test_predict_gives_labels_more_likely_than_not_or_than_their_thresholds(fitted, data):
+    clf = fitted()
     predicted = clf.predict(data.X)
     assert isinstance(predicted, sparse.csr_array)
     assert predicted.dtype.kind == "i"
@@ -103,8 +103,8 @@ def test_predict_gives_labels_more_likely_than_not_or_than_their_thresholds(make
     )
 
 
-def test_labels_come_with_their_probabilities_best_first(make, data):
-    clf = make().fit(data.X, data.collections)
+def test_labels_come_with_their_probabilities_best_first(fitted, data):
+    clf = fitted("collections")
     answer = clf.predict_proba(data.X, top_k=4)
     for row, pairs in enumerate(clf.predict_labels(data.X, top_k=4)):
         probabilities = [probability for _, probability in pairs]
@@ -119,8 +119,8 @@ def test_labels_come_with_their_probabilities_best_first(make, data):
 
 
 @pytest.mark.parametrize("form", ["csr_array", "csr_matrix", "float64", "array", "flat array", "dict", "numpy dict"])
-def test_one_row_in_any_form_is_answered_as_in_a_batch(make, data, form):
-    clf = make().fit(data.X, data.collections)
+def test_one_row_in_any_form_is_answered_as_in_a_batch(fitted, data, form):
+    clf = fitted("collections")
     row = data.X[[5]]
     x = {
         "csr_array": row,
@@ -139,38 +139,38 @@ def test_one_row_in_any_form_is_answered_as_in_a_batch(make, data, form):
     assert clf.predict_one(x, top_k=4, threshold=threshold) == [pair for pair in batch if pair[1] >= threshold]
 
 
-def test_features_of_a_dict_that_the_model_never_saw_carry_no_weight(make, data):
-    clf = make().fit(data.X, data.Y)
+def test_features_of_a_dict_that_the_model_never_saw_carry_no_weight(fitted, data):
+    clf = fitted()
     assert clf.predict_one({0: 1.0, N_FEATURES: 5.0, 10**12: 1.0}) == clf.predict_one({0: 1.0})
     assert len(clf.predict_one({})) == 5
 
 
-def test_an_answer_does_not_depend_on_the_rows_around_it(make, data):
-    clf = make().fit(data.X, data.Y)
+def test_an_answer_does_not_depend_on_the_rows_around_it(fitted, data):
+    clf = fitted()
     batch = clf.predict_proba(data.X, top_k=3)
     alone = sparse.vstack([clf.predict_proba(data.X[[row]], top_k=3) for row in range(data.X.shape[0])], format="csr")
     assert same(batch, sparse.csr_array(alone))
 
 
-def test_no_rows_give_an_empty_answer_of_the_right_shape(make, data):
-    clf = make().fit(data.X, data.Y)
+def test_no_rows_give_an_empty_answer_of_the_right_shape(fitted, data):
+    clf = fitted()
     for none in (data.X[:0], np.zeros((0, N_FEATURES))):
         check_form(clf.predict_proba(none), 0)
         check_form(clf.predict_proba(none, top_k=2, labels=[1]), 0)
         assert clf.predict(none).shape == (0, N_LABELS)
         assert clf.predict_labels(none) == []
-    classes = make().fit(data.X, data.y)
+    classes = fitted("y")
     assert classes.predict(data.X[:0]).shape == (0,)
     assert classes.predict(data.X[:0]).dtype == classes.classes_.dtype
     assert classes.predict_proba(data.X[:0]).shape == (0, 4)
-    assert make().fit(data.texts, data.Y).predict_labels([]) == []
+    assert fitted("Y", "texts").predict_labels([]) == []
 
 
 # --- multi-class -----------------------------------------------------------------------------------------------------
 
 
-def test_rows_of_classes_sum_to_one_and_come_dense(make, data):
-    clf = make().fit(data.X, data.y)
+def test_rows_of_classes_sum_to_one_and_come_dense(fitted, data):
+    clf = fitted("y")
     assert clf.is_multiclass_
     dense = clf.predict_proba(data.X)
     assert isinstance(dense, np.ndarray)
@@ -259,8 +259,8 @@ def test_one_feature_and_rows_without_any_feature_are_enough_to_train(make, data
     check_form(make().fit(data.X * 0, data.Y).predict_proba(data.X), data.X.shape[0])
 
 
-def test_score_is_the_share_of_rows_that_are_entirely_right(make, data):
-    clf = make().fit(data.X, data.collections)
+def test_score_is_the_share_of_rows_that_are_entirely_right(fitted, data):
+    clf = fitted("collections")
     truth = np.array([set(labels) for labels in data.collections])
     predicted = clf.predict(data.X)
     names = [{clf.classes_[column] for column in predicted[[row]].indices} for row in range(predicted.shape[0])]

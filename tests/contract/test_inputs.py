@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 
 from contract.classifiers import TAKES_ANY_WIDTH
-from contract.conftest import N_FEATURES, N_LABELS, same
+from contract.small_data import N_FEATURES, N_LABELS, once_per_path, same
 
 ROW_FORMS = {
     "csr_matrix": sparse.csr_matrix,
@@ -63,9 +64,10 @@ def read_only(X):
     return X
 
 
+@once_per_path
 @pytest.mark.parametrize("form", ROW_FORMS)
-def test_rows_in_any_form_give_the_same_model_and_stay_as_they_were(make, data, form):
-    expected = make().fit(data.X, data.Y).predict_proba(data.X, top_k=3)
+def test_rows_in_any_form_give_the_same_model_and_stay_as_they_were(make, fitted, data, form):
+    expected = fitted().predict_proba(data.X, top_k=3)
     X = ROW_FORMS[form](data.X)
     before = (
         [np.array(part) for part in (X.data, X.indices)] if form in ("unsorted", "repeated", "stored zeros") else []
@@ -78,15 +80,15 @@ def test_rows_in_any_form_give_the_same_model_and_stay_as_they_were(make, data, 
         np.testing.assert_array_equal(part, now)
 
 
-@pytest.mark.parametrize("form", ["unsorted", "repeated", "stored zeros", "int64 indices"])
-def test_one_untidy_row_is_answered_as_its_tidy_twin(make, data, form):
-    clf = make().fit(data.X, data.Y)
+def test_one_untidy_row_is_answered_as_its_tidy_twin(fitted, data):
     row = data.X[[5]]
-    assert clf.predict_labels(ROW_FORMS[form](row)) == clf.predict_labels(row)
+    for form in ("unsorted", "repeated", "stored zeros", "int64 indices"):
+        assert fitted().predict_labels(ROW_FORMS[form](row)) == fitted().predict_labels(row), form
 
 
-def test_multi_label_indicators_in_any_form_give_the_same_model(make, data):
-    expected = make().fit(data.X, data.Y).predict_proba(data.X, top_k=3)
+@once_per_path
+def test_multi_label_indicators_in_any_form_give_the_same_model(make, fitted, data):
+    expected = fitted().predict_proba(data.X, top_k=3)
     dense = data.Y.toarray()
     forms = (dense, dense.astype(bool), dense.astype(float), dense.tolist(), list(dense), sparse.csc_matrix(data.Y))
     for Y in (*forms, pd.DataFrame(dense)):
@@ -95,6 +97,7 @@ def test_multi_label_indicators_in_any_form_give_the_same_model(make, data):
         np.testing.assert_array_equal(clf.classes_, np.arange(N_LABELS))
 
 
+@once_per_path
 @pytest.mark.parametrize("wrap", [list, tuple, set, np.array])
 def test_label_collections_keep_names_with_commas_and_umlauts(make, data, wrap):
     rows = [wrap(labels) for labels in data.collections]
@@ -107,14 +110,14 @@ def test_label_collections_keep_names_with_commas_and_umlauts(make, data, wrap):
     assert same(clf.predict_proba(data.X, top_k=2), by_column)
 
 
-def test_pandas_in_names_known(make, data):
+def test_pandas_in_names_known(make, fitted, data):
     columns = [f"feature {column}" for column in range(N_FEATURES)]
     X = pd.DataFrame(data.X.toarray(), columns=columns, index=np.arange(N_FEATURES, N_FEATURES + data.X.shape[0]))
     clf = make().fit(X, pd.Series(data.collections, index=X.index))
     assert clf.feature_names_in_.tolist() == columns
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert same(clf.predict_proba(X), make().fit(data.X, data.collections).predict_proba(data.X))
+        assert same(clf.predict_proba(X), fitted("collections").predict_proba(data.X))
         row = data.X[[3]]
         by_name = {columns[index]: value for index, value in zip(row.indices, row.data, strict=True)}
         assert clf.predict_one({**by_name, "never seen": 3.0}) == clf.predict_labels(X.iloc[[3]])[0]
@@ -127,16 +130,27 @@ def test_pandas_in_names_known(make, data):
     assert not hasattr(clf.fit(data.X, data.Y), "feature_names_in_")
 
 
-@pytest.mark.parametrize("wrap", [list, tuple, np.array, pd.Series, lambda texts: np.array(texts, dtype=object)])
-def test_texts_are_taken_as_they_are(make, data, wrap):
+def fit_texts(make, texts, data):
     vectorizer = TfidfVectorizer() if type(make()).__name__ in TAKES_ANY_WIDTH else None
-    clf = make(vectorizer=vectorizer).fit(wrap(data.texts), data.collections)
+    return make(vectorizer=vectorizer).fit(texts, data.collections)
+
+
+def test_texts_are_taken_as_they_are(make, data):
+    clf = fit_texts(make, data.texts, data)
     assert clf.n_features_in_ == len(clf.vectorizer_.vocabulary_)
-    answer = clf.predict_proba(wrap(data.texts), top_k=3)
+    answer = clf.predict_proba(data.texts, top_k=3)
     assert same(clf.predict_proba(clf.vectorizer_.transform(data.texts), top_k=3), answer)
     assert clf.predict_one(data.texts[2], top_k=3) == clf.predict_labels(data.texts, top_k=3)[2]
     assert len(clf.predict_one({"wort3": 0.5, "unheard": 1.0})) == 5
     assert clf.predict_labels(["", "unheard of"])[0] == clf.predict_labels(["unheard of"])[0]
+
+
+@once_per_path
+def test_texts_in_any_form_give_the_same_model(make, data):
+    expected = fit_texts(make, data.texts, data).predict_proba(data.texts, top_k=3)
+    for wrap in (tuple, np.array, pd.Series, lambda texts: np.array(texts, dtype=object)):
+        texts = wrap(data.texts)
+        assert same(fit_texts(make, texts, data).predict_proba(texts, top_k=3), expected)
 
 
 @pytest.mark.parametrize("vectorizer", [TfidfVectorizer(min_df=2), HashingVectorizer(n_features=64)])
@@ -184,10 +198,11 @@ REFUSED_ROWS = {
 }
 
 
+@once_per_path
 @pytest.mark.parametrize("case", REFUSED_ROWS)
-def test_refused_rows_leave_a_fitted_model_as_it_was(make, data, case):
+def test_refused_rows_leave_a_fitted_model_as_it_was(fitted, data, case):
     spoil, said = REFUSED_ROWS[case]
-    clf = make().fit(data.X, data.collections)
+    clf = copy.deepcopy(fitted("collections"))
     before = clf.predict_proba(data.X, top_k=3)
     parts = [(part, dict(part.__dict__)) for part in (clf, clf.fitted_, clf.schema_)]
     bad = spoil(data.X)
@@ -203,6 +218,7 @@ def test_refused_rows_leave_a_fitted_model_as_it_was(make, data, case):
     assert same(clf.predict_proba(data.X, top_k=3), before)
 
 
+@once_per_path
 @pytest.mark.parametrize(
     ("Y", "said"),
     [
@@ -223,8 +239,8 @@ def test_refused_rows_leave_a_fitted_model_as_it_was(make, data, case):
         (lambda data: np.zeros((120, 2, 2)), "Unknown label type: "),
     ],
 )
-def test_refused_labels_leave_a_fitted_model_as_it_was(make, data, Y, said):
-    clf = make().fit(data.X, data.y)
+def test_refused_labels_leave_a_fitted_model_as_it_was(fitted, data, Y, said):
+    clf = copy.deepcopy(fitted("y"))
     before = clf.predict_proba(data.X)
     with pytest.raises(ValueError, match=said):
         clf.fit(data.X[:, :5], Y(data))
@@ -232,6 +248,7 @@ def test_refused_labels_leave_a_fitted_model_as_it_was(make, data, Y, said):
     assert same(clf.predict_proba(data.X), before)
 
 
+@once_per_path
 @pytest.mark.parametrize(
     ("weight", "said"),
     [
@@ -242,14 +259,15 @@ def test_refused_labels_leave_a_fitted_model_as_it_was(make, data, Y, said):
         (np.zeros(120), "zero"),
     ],
 )
-def test_refused_weights_leave_a_fitted_model_as_it_was(make, data, weight, said):
-    clf = make().fit(data.X, data.Y)
+def test_refused_weights_leave_a_fitted_model_as_it_was(fitted, data, weight, said):
+    clf = copy.deepcopy(fitted())
     before = clf.predict_proba(data.X)
     with pytest.raises(ValueError, match=said):
         clf.fit(data.X, data.Y, sample_weight=weight)
     assert same(clf.predict_proba(data.X), before)
 
 
+@once_per_path
 def test_empty_data_are_refused(make, data):
     with pytest.raises(ValueError, match=r"0 sample"):
         make().fit(data.X[:0], data.Y[:0])
@@ -271,8 +289,8 @@ def test_a_model_that_is_not_fitted_says_so(make, data):
     assert not hasattr(make(), "classes_")
 
 
-def test_a_wrong_number_of_features_is_refused(make, data):
-    clf = make().fit(data.X, data.Y)
+def test_a_wrong_number_of_features_is_refused(fitted, data):
+    clf = fitted()
     for width in (N_FEATURES - 1, N_FEATURES + 1):
         X = data.X.copy()
         X.resize(X.shape[0], width)
@@ -286,63 +304,97 @@ def test_a_wrong_number_of_features_is_refused(make, data):
                 clf.predict_labels(rows)
 
 
-def test_texts_are_refused_by_a_model_of_numbers(make, data):
+def test_texts_are_refused_by_a_model_of_numbers(fitted):
     with pytest.raises(ValueError, match="was trained on numbers"):
-        make().fit(data.X, data.Y).predict(["chest pain"])
+        fitted().predict(["chest pain"])
 
 
-@pytest.mark.parametrize(
-    ("question", "said"),
-    [
-        ({"top_k": 0}, "top_k must be an integer of at least 1, got 0"),
-        ({"top_k": 2.5}, "top_k must be an integer"),
-        ({"top_k": True}, "top_k must be an integer"),
-        ({"threshold": -0.1}, "threshold must be a number between 0 and 1, got -0.1"),
-        ({"threshold": 1.5}, "threshold must be"),
-        ({"threshold": float("nan")}, "threshold must be"),
-        ({"threshold": "high"}, "threshold must be"),
-        ({"threshold": np.zeros(3)}, r"one number or one per label \(12\), got shape \(3,\)"),
-        ({"threshold": np.full(N_LABELS, -1.0)}, "negative or NaN"),
-        ({"labels": [N_LABELS]}, "columns are 0 to 11"),
-        ({"labels": [-1]}, "columns are 0 to 11"),
-        ({"labels": 3}, r"write \[3\]"),
-    ],
-)
-def test_refused_questions_name_the_argument(make, data, question, said):
-    clf = make().fit(data.X, data.Y)
-    with pytest.raises(ValueError, match=said):
-        clf.predict_proba(data.X, **question)
-    if "labels" not in question:
-        for rows in (data.X, data.X[[0]]):
+REFUSED_QUESTIONS = [
+    ({"top_k": 0}, "top_k must be an integer of at least 1, got 0"),
+    ({"top_k": 2.5}, "top_k must be an integer"),
+    ({"top_k": True}, "top_k must be an integer"),
+    ({"threshold": -0.1}, "threshold must be a number between 0 and 1, got -0.1"),
+    ({"threshold": 1.5}, "threshold must be"),
+    ({"threshold": float("nan")}, "threshold must be"),
+    ({"threshold": "high"}, "threshold must be"),
+    ({"threshold": np.zeros(3)}, r"one number or one per label \(12\), got shape \(3,\)"),
+    ({"threshold": np.full(N_LABELS, -1.0)}, "negative or NaN"),
+    ({"labels": [N_LABELS]}, "columns are 0 to 11"),
+    ({"labels": [-1]}, "columns are 0 to 11"),
+    ({"labels": 3}, r"write \[3\]"),
+]
+
+
+def test_refused_questions_name_the_argument(fitted, data):
+    clf = fitted()
+    for question, said in REFUSED_QUESTIONS:
+        with pytest.raises(ValueError, match=said):
+            clf.predict_proba(data.X, **question)
+        if "labels" not in question:
+            for rows in (data.X, data.X[[0]]):
+                with pytest.raises(ValueError, match=said):
+                    clf.predict_labels(rows, **question)
+
+
+REFUSED_SINGLE_ROWS = [
+    ({-1: 1.0}, "begin at 0"),
+    ({1: float("nan")}, "feature 1 is nan"),
+    ({1: 1e39}, "feature 1 is 1e\\+39"),
+    ({1: "2"}, "feature 1 is '2'"),
+    ({1: None}, "feature 1 is None"),
+    ({"word": 1.0}, "without feature names"),
+    ({1.5: 1.0}, "column number or a name"),
+    ({True: 1.0}, "column number or a name"),
+    (np.zeros((2, N_FEATURES)), "one row, got 2"),
+    (np.zeros(N_FEATURES + 1), "features"),
+]
+
+
+def test_refused_single_rows_name_the_feature(fitted):
+    clf = fitted()
+    for x, said in REFUSED_SINGLE_ROWS:
+        if said == "features" and type(clf).__name__ in TAKES_ANY_WIDTH:
+            assert clf.predict_one(x) == clf.predict_one({})
+        else:
             with pytest.raises(ValueError, match=said):
-                clf.predict_labels(rows, **question)
+                clf.predict_one(x)
 
 
-@pytest.mark.parametrize(
-    ("x", "said"),
-    [
-        ({-1: 1.0}, "begin at 0"),
-        ({1: float("nan")}, "feature 1 is nan"),
-        ({1: 1e39}, "feature 1 is 1e\\+39"),
-        ({1: "2"}, "feature 1 is '2'"),
-        ({1: None}, "feature 1 is None"),
-        ({"word": 1.0}, "without feature names"),
-        ({1.5: 1.0}, "column number or a name"),
-        ({True: 1.0}, "column number or a name"),
-        (np.zeros((2, N_FEATURES)), "one row, got 2"),
-        (np.zeros(N_FEATURES + 1), "features"),
-    ],
-)
-def test_refused_single_rows_name_the_feature(make, data, x, said):
-    clf = make().fit(data.X, data.Y)
-    if said == "features" and type(clf).__name__ in TAKES_ANY_WIDTH:
-        assert clf.predict_one(x) == clf.predict_one({})
-        return
-    with pytest.raises(ValueError, match=said):
-        clf.predict_one(x)
-
-
+@once_per_path
 @pytest.mark.parametrize("n_jobs", [0, 1.5, "all", True])
 def test_a_bad_number_of_jobs_is_refused_at_fit(make, data, n_jobs):
     with pytest.raises(ValueError, match="n_jobs must be None or an integer other than 0"):
         make(n_jobs=n_jobs).fit(data.X, data.Y)
+
+
+def test_every_classifier_takes_untidy_input_and_refuses_bad_input(make, fitted, data):
+    """Each goes through the shared code, which the tests above look at closely once for each path."""
+    clf = copy.deepcopy(fitted())
+    expected = clf.predict_proba(data.X, top_k=3)
+    tidy, untidy = (data.X.toarray(), data.Y.toarray().astype(bool)), (repeated_entries(reversed_rows(data.X)), data.Y)
+    for X, Y in (tidy, untidy):
+        assert same(make().fit(X, Y).predict_proba(X, top_k=3), expected)
+    attributes = dict(clf.__dict__)
+    for arguments, said in (
+        ((changed(data.X, 2, 3, np.nan), data.Y), "NaN"),
+        ((spoiled(data.X, np.inf), data.Y), "infinity"),
+        ((None, data.Y), "X must be an array, .* got None"),
+        ((["chest pain", None], data.Y[:2]), "row 1 is None"),
+        ((data.X[:0], data.Y[:0]), "0 sample"),
+        ((data.X, None), "requires y"),
+        ((data.X, data.Y[:-1]), "X has 120 rows, but Y has 119"),
+        ((data.X, data.Y * 2), "only 0 and 1, got 2"),
+        ((data.X, (labels for labels in data.collections)), "got a generator"),
+        ((data.X, data.Y, np.full(120, -1.0)), "[Nn]egative"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            clf.fit(*arguments)
+    for X, said in ((changed(data.X, 2, 3, np.nan), "NaN"), ({0: 1.0}, "X is a dict")):
+        with pytest.raises(ValueError, match=said):
+            clf.predict_proba(X)
+    assert clf.__dict__.keys() == attributes.keys()
+    assert all(clf.__dict__[name] is value for name, value in attributes.items())
+    assert same(clf.predict_proba(data.X, top_k=3), expected)
+    for settings in ({"n_jobs": 0}, {"random_state": -1}, {"vectorizer": "tfidf"}):
+        with pytest.raises(ValueError, match=f"{next(iter(settings))} must be"):
+            make(**settings).fit(data.texts, data.collections)

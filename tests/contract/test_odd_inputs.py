@@ -8,6 +8,8 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from contract.small_data import once_per_path
+
 ODD_ROWS = {
     "None": (lambda texts: None, "X must be an array, .* got None"),
     "generator": (lambda texts: (text for text in texts), r"got a generator: give list\(X\)"),
@@ -22,53 +24,59 @@ ODD_ROWS = {
 }
 
 
+@once_per_path
 @pytest.mark.filterwarnings("ignore:X has feature names")
 @pytest.mark.parametrize("kind", ODD_ROWS)
-def test_rows_that_are_none_are_refused_with_what_to_give_instead(make, data, kind):
+def test_rows_that_are_none_are_refused_with_what_to_give_instead(make, fitted, data, kind):
     odd, message = ODD_ROWS[kind]
     clf = make()
     with pytest.raises(ValueError, match=message):
         clf.fit(odd(data.texts), data.collections)
     with pytest.raises(NotFittedError):
         clf.predict(data.X)
-    clf.fit(data.X, data.collections)
     with pytest.raises(ValueError, match=message):
-        clf.predict(odd(data.texts))
+        fitted("collections").predict(odd(data.texts))
 
 
+@once_per_path
 def test_labels_from_a_generator_are_refused(make, data):
     with pytest.raises(ValueError, match=r"Y must be .* got a generator: give list\(Y\)"):
         make().fit(data.X, (labels for labels in data.collections))
 
 
+@once_per_path
 @pytest.mark.parametrize("seed", [-1, 2**32])
 def test_a_seed_out_of_range_is_refused_by_name(make, data, seed):
     with pytest.raises(ValueError, match=f"random_state must be .* got {seed}"):
         make(random_state=seed).fit(data.X, data.collections)
 
 
-def test_no_texts_are_answered_with_no_rows(make, data):
-    clf = make().fit(data.texts, data.collections)
+@once_per_path
+def test_no_texts_are_answered_with_no_rows(fitted, data):
+    clf = fitted("collections", "texts")
     for nothing in ([], (), pd.Series([], dtype=object), np.array([], dtype=str)):
         assert clf.predict_proba(nothing, top_k=1).shape == (0, clf.n_labels_)
         assert clf.predict_labels(nothing) == []
 
 
-def test_one_text_in_an_array_is_one_row(make, data):
-    clf = make().fit(data.texts, data.collections)
+@once_per_path
+def test_one_text_in_an_array_is_one_row(fitted, data):
+    clf = fitted("collections", "texts")
     expected = clf.predict_one(data.texts[0])
     assert clf.predict_one(np.array(data.texts[:1])) == clf.predict_one(pd.Series(data.texts[:1])) == expected
 
 
-def test_more_labels_than_any_number_holds_are_all_labels(make, data):
-    clf = make().fit(data.X, data.collections)
+@once_per_path
+def test_more_labels_than_any_number_holds_are_all_labels(fitted, data):
+    clf = fitted("collections")
     row = dict(zip(data.X[[0]].indices.tolist(), data.X[[0]].data.tolist(), strict=True))
     assert clf.predict_one(row, top_k=10**30) == clf.predict_one(row, top_k=clf.n_labels_)
     assert clf.predict_labels(data.X[[0]], top_k=10**30) == clf.predict_labels(data.X[[0]], top_k=clf.n_labels_)
 
 
-def test_a_score_of_nothing_is_refused(make, data):
-    clf = make().fit(data.X, data.collections)
+@once_per_path
+def test_a_score_of_nothing_is_refused(fitted, data):
+    clf = fitted("collections")
     with pytest.raises(ValueError, match="at least one row"):
         clf.score(data.X[:0], [])
     with pytest.raises(ValueError, match=r"(?i)sample.weight"):
@@ -77,6 +85,7 @@ def test_a_score_of_nothing_is_refused(make, data):
         clf.score(data.X, data.collections, sample_weight=[1.0])
 
 
+@once_per_path
 def test_names_may_come_from_any_iterable_and_nothing_else(make, data):
     clf = make().fit(data.X, data.collections)
     clf.set_names(labels=(f"name of {label}" for label in clf.classes_))
@@ -93,6 +102,7 @@ def test_odd_thresholds_are_told(make_multilabel, data):
             clf.set_thresholds(odd)
 
 
+@once_per_path
 @pytest.mark.parametrize("odd", ["tfidf", TfidfVectorizer, object()], ids=["name", "class", "object"])
 def test_a_vectorizer_that_is_none_is_refused_by_name(make, data, odd):
     with pytest.raises(ValueError, match="vectorizer must be None, a TfidfVectorizer"):

@@ -10,11 +10,13 @@ from __future__ import annotations
 import doctest
 import os
 import re
+import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from shared.warm_python import ramify_command, warm_python
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
@@ -56,9 +58,18 @@ def shell_commands(content):
         yield command, expected
 
 
-def check_shell(content, folder, place):
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory):
+    """A folder with the command `ramify`."""
+    folder = tmp_path_factory.mktemp("bin")
+    (folder / "ramify").write_text(f'#!/bin/sh\nexec {shlex.join(ramify_command())} "$@"\n')
+    (folder / "ramify").chmod(0o755)
+    return folder
+
+
+def check_shell(content, folder, place, commands):
     environment = os.environ | {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
         "COLUMNS": "100",
         "PYTHONUTF8": "1",
     }
@@ -87,7 +98,7 @@ def check_python(content, variables, place):
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
-def test_the_examples_of_the_document_run(document, tmp_path, monkeypatch):
+def test_the_examples_of_the_document_run(document, tmp_path, monkeypatch, commands):
     monkeypatch.chdir(tmp_path)
     variables: dict[str, object] = {"__name__": "document"}
     for language, line, content in blocks(document):
@@ -95,7 +106,7 @@ def test_the_examples_of_the_document_run(document, tmp_path, monkeypatch):
         if language == "pycon":
             check_python(content, variables, place)
         elif language == "console":
-            check_shell(content, tmp_path, place)
+            check_shell(content, tmp_path, place, commands)
         else:
             assert language in ("text", "json", "python", "cpp"), f"{place}: unknown kind of block {language}"
             if language == "python":
@@ -135,7 +146,7 @@ def test_files_that_are_named_exist(document):
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_the_example_runs(example, tmp_path):
-    done = subprocess.run([sys.executable, example], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    done = subprocess.run([*warm_python(), str(example)], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout
 

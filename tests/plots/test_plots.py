@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 
 from ramify import PLTClassifier, metrics, plots
 from ramify.trees import LabelTree
+from shared.warm_python import warm_python
 
 Y = csr_array(np.array([[1, 0, 1, 0], [1, 0, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0]]))  # counts 4, 1, 2, 0
 P = csr_array(np.array([[0.92, 0, 0.31, 0], [0.81, 0.12, 0, 0], [0.85, 0.35, 0, 0.14], [0.96, 0, 0.38, 0]]))
@@ -173,7 +174,7 @@ def test_pyplot_is_never_imported(tmp_path):
         f"plots.label_frequency(np.eye(3), {str(tmp_path / 'plot.png')!r}); "
         "sys.exit('matplotlib.pyplot' in sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+    assert subprocess.run([*warm_python(), "-c", program], check=False).returncode == 0
     assert (tmp_path / "plot.png").exists()
 
 

@@ -24,23 +24,7 @@ from ramify.trees import (
 from ramify.trees.collapsing import collapse_levels
 from ramify.trees.interpolated import Objective, checked_lam
 from ramify.trees.kmeans import label_vectors
-
-
-def skewed(seed=0, n_rows=600, n_labels=60, n_topics=6, with_empty=True):
-    """Return X and Y with labels of a few topics and skewed frequencies; two labels may have no examples."""
-    rng = np.random.default_rng(seed)
-    chance = 1 / np.arange(1, n_labels + 1) ** 1.2
-    if with_empty:
-        chance[-2:] = 0
-    chance = rng.permutation(chance / chance.sum())
-    y = rng.choice(n_labels, size=(n_rows, 2), p=chance)
-    Y = np.zeros((n_rows, n_labels), dtype=np.float32)
-    np.put_along_axis(Y, y, 1, axis=1)
-    X = rng.random((n_rows, 4 * n_topics)) * 0.2
-    for row, labels in enumerate(y):
-        for label in labels:
-            X[row, 4 * (label % n_topics) : 4 * (label % n_topics) + 4] += rng.random(4)
-    return sparse.csr_array(X.astype(np.float32)), sparse.csr_array(Y)
+from shared.skewed_labels import skewed
 
 
 def as_sets(tree):

@@ -10,24 +10,12 @@ from scipy import sparse
 
 from ramify import _core
 from ramify.data.csr import csr_parts
+from shared.bad_rows import bad_rows
 from twins.model_arrays import ARRAYS, N_FEATURES, N_LABELS, ROWS, TREE_ARRAYS, build
 from twins.models import block_trainer, random_labels, random_rows, random_tree, solver_settings
 
 LONG, INT, FLOAT = np.int64, np.int32, np.float32
-BAD_ROWS = {
-    "no indptr": ([], [], []),
-    "indptr does not begin with 0": ([1, 1], [0], [1.0]),
-    "indptr ends too late": ([0, 2], [0], [1.0]),
-    "indptr ends too early": ([0, 0], [0], [1.0]),
-    "indptr falls": ([0, 2, 1, 2], [0, 1], [1.0, 1.0]),
-    "indptr is huge": ([0, 2**62, 1], [0], [1.0]),
-    "indptr is negative": ([0, -5, 1], [0], [1.0]),
-    "a negative feature": ([0, 1], [-1], [1.0]),
-    "a feature too many": ([0, 1], [N_FEATURES], [1.0]),
-    "the largest feature": ([0, 1], [2**31 - 1], [1.0]),
-    "too few values": ([0, 1], [0], []),
-    "too many values": ([0, 1], [0], [1.0, 2.0]),
-}
+BAD_ROWS = bad_rows(N_FEATURES)
 
 
 def rows(indptr, indices, values):

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from core.bindings.test_bad_calls import BAD_ROWS as BAD_ROWS_OF_70
-from core.plt.test_damaged import damages
 from ramify import _core
 from ramify.data.csr import csr_parts
+from shared.bad_rows import bad_rows
+from shared.damages import damages
 from twins import fastxml as twin
 from twins.fastxml import DTYPES, N_FEATURES, N_LABELS, N_TREES, build, forest_settings, grow, random_data
 
-BAD_ROWS = {**BAD_ROWS_OF_70, "a feature too many": ([0, 1], [N_FEATURES], [1.0])}
+BAD_ROWS = bad_rows(N_FEATURES)
 X, Y = random_data(0)
 ARRAYS = grow(X, Y)
 

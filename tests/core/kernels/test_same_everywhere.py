@@ -8,8 +8,8 @@ import pytest
 from ramify import PLTClassifier, _core
 from ramify.data.synthetic import make_multiclass, make_multilabel
 from ramify.trees import one_level_tree
+from shared.warm_python import run
 from twins.models import block_trainer, random_labels, random_rows, random_tree, same_arrays, solver_settings
-from twins.process import run
 
 SETS = ["baseline", "avx2", "avx512"]
 SCRIPT = """

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.memory_tree.test_memory_tree import N_LABELS, check_invariants, stream
-from core.plt.test_damaged import damages
 from ramify import MemoryTreeClassifier
 from ramify.base.model import State
 from ramify.data.csr import csr_parts
 from ramify.files import save_load as persist
 from ramify.files.directory import ModelFileError
 from ramify.models.memory_tree.model import MemoryTreeModel
+from shared.damages import damages
+from shared.memory_trees import N_LABELS, check_invariants, stream
 from twins.memory_tree import SETTINGS, core_tree, learn
 
 LONG, INT, FLOAT = np.int64, np.int32, np.float32

@@ -10,8 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from core.online_plt.test_learner import POLICIES, stream
-from core.plt.test_damaged import damages
 from ramify import OnlinePLTClassifier
 from ramify.base.model import State
 from ramify.base.stream_schema import StreamSchema
@@ -19,6 +17,8 @@ from ramify.data.csr import csr_parts
 from ramify.files import save_load as persist
 from ramify.files.directory import ModelFileError
 from ramify.models.online_plt.model import OnlinePLTModel
+from shared.damages import damages
+from shared.online_core import POLICIES, stream
 from twins.models import random_rows
 from twins.online import SETTINGS, learn, learner
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from core.plt.test_search import answer_rows, searches
 from ramify import PLTClassifier
 from ramify.base.answers import keep_best
 from ramify.data.csr import csr_parts
 from ramify.trees import interpolated_tree
+from shared.plt_searches import answer_rows, searches
 from twins.models import random_rows
 
 

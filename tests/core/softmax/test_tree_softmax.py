@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from core.plt.test_damaged import damages
 from ramify import TreeSoftmaxClassifier, _core
 from ramify.data.csr import csr_parts
 from ramify.trees import LabelTree
-from twins.process import run
+from shared.damages import damages
+from shared.warm_python import run
 from twins.tree_softmax import Twin, row_of
 
 N_FEATURES, N_LABELS, DIM = 9, 7, 5

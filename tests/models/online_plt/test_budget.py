@@ -9,8 +9,8 @@ import pytest
 from scipy import sparse
 
 import ramify
-from models.online_plt.test_properness import weights_by_labels
 from ramify import OnlinePLTClassifier
+from shared.online_models import weights_by_labels
 
 BUDGET = 1_000_000
 

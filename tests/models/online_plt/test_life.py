@@ -12,24 +12,14 @@ import pytest
 from scipy import sparse
 
 import ramify
-from models.online_plt.test_properness import LEARNERS, POLICIES, stream, weights_by_labels
 from ramify import OnlinePLTClassifier
 from ramify.data.synthetic import make_multiclass, make_multilabel
 from ramify.files.directory import ModelFileError
 from ramify.optimizers import AdaGrad
-from twins.process import run
+from shared.online_models import LEARNERS, POLICIES, everything, stream, weights_by_labels
+from shared.warm_python import run
 
 NAMED = [name for name in POLICIES if name != "callable"]
-
-
-def everything(clf):
-    """All that a model has learned, to be compared: arrays, labels, names, widths."""
-    state = {name: array.tobytes() for name, array in clf.model_.learner.state(1).items()}
-    schema, encoding = clf.schema_, clf.schema_.labels
-    labels = encoding.kind, encoding.n_labels, encoding.names(range(encoding.n_labels)), encoding.classes.dtype
-    names = None if schema.named_columns is None else dict(schema.named_columns)
-    rest = (clf.n_features_in_, clf.n_labels_, clf.classes_.tolist(), names)
-    return state, labels, rest, sorted(name for name in clf.__dict__ if not name.startswith("_"))
 
 
 def fitted(policy="fair", learner="adagrad", seed=0, multiclass=False, **settings):
@@ -342,15 +332,16 @@ def test_threads_may_learn_and_ask_at_once(policy):
 
 
 INTERRUPTED = """
-import os, pickle, signal, sys, threading, time
+import pickle, sys
 from ramify import OnlinePLTClassifier
 from ramify.data.synthetic import make_multilabel
+from shared.interrupt import interrupt_after
 
-small, large = make_multilabel(50, 10, 50, random_state=0), make_multilabel(6000, 3000, 4000, random_state=0)
+small, large = make_multilabel(50, 10, 50, random_state=0), make_multilabel(3000, 1000, 1000, random_state=0)
 clf = OnlinePLTClassifier(arity=2, max_leaf=4, n_jobs=2).partial_fit(small.X, small.Y)
-threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()
+interrupt_after(0.2)
 try:
-    for _ in range(100):
+    for _ in range(200):
         clf.partial_fit(large.X, large.Y)
     sys.exit("not interrupted")
 except KeyboardInterrupt:

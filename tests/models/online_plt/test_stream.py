@@ -11,11 +11,11 @@ import pytest
 from scipy import sparse
 
 import ramify
-from models.online_plt.test_properness import weights_by_labels
 from ramify import OnlinePLTClassifier, PLTClassifier
 from ramify.data.synthetic import make_multiclass, make_multilabel
 from ramify.optimizers import FOBOS
 from ramify.trees import LabelTree
+from shared.online_models import weights_by_labels
 
 POLICIES = ["fair", "best", "balanced", "random", "cpt"]
 UMLAUTS = ["Übelkeit", "Bein, links", "naïve", "größer, als"]

@@ -19,7 +19,7 @@ from ramify.cli.main import run
 from ramify.models.plt import pareto
 from ramify.models.plt.pareto import OperatingPoint, ParetoCurve, pareto_curve
 from ramify.trees import LabelTree, fano_tree, label_costs
-from trees.test_interpolated import skewed
+from shared.skewed_labels import skewed
 
 # ---- metrics
 

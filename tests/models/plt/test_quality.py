@@ -30,8 +30,13 @@ def classifier(**settings):
     return PLTClassifier(random_state=0, solver=solver, **settings)
 
 
-@functools.cache
 def measured(name, **settings):
+    """Measures of a model; settings that are the default anyway do not make it another one."""
+    return measured_once(name, **{"loss": "squared_hinge", "tree": "kmeans", "n_trees": 1, **settings})
+
+
+@functools.cache
+def measured_once(name, **settings):
     train, test = multilabel(name, "train"), multilabel(name, "test")
     model = classifier(**settings).fit(train.X, train.Y)
     P = model.predict_proba(test.X, threshold=1e-4)

@@ -10,24 +10,8 @@ import numpy as np
 import pytest
 
 import ramify
-from models.spectral.spectral_settings import LEARNED, SMALL, spectral
 from ramify import metrics
-from ramify.data.synthetic import make_dense, make_multilabel
-
-
-@pytest.fixture(scope="module")
-def data():
-    return make_multilabel(1500, 80, 400, random_state=1)
-
-
-@pytest.fixture(scope="module")
-def classes():
-    return make_dense(2400, 60, 32, random_state=2)
-
-
-@pytest.fixture(scope="module")
-def fitted(data):
-    return spectral(**SMALL).fit(data.X[:1000], data.Y[:1000])
+from shared.spectral_settings import LEARNED, SMALL, spectral
 
 
 def test_several_ways_recall_more_of_new_rows_with_as_many_candidates(classes):

@@ -12,29 +12,14 @@ from rich.console import Console
 from scipy import sparse
 
 import ramify
-from models.spectral.spectral_settings import KINDS, LEARNED, SMALL, spectral
 from ramify import OnlinePLTClassifier, PLTClassifier, SpectralTreeClassifier, ThresholdClassifier, metrics
 from ramify.cli.main import run
-from ramify.data.synthetic import make_dense, make_multilabel
+from ramify.data.synthetic import make_multilabel
 from ramify.explain.candidates import CandidateExplanation
 from ramify.models.spectral import CandidateScorer, hellinger
 from ramify.models.spectral.frequency import frequency_recall, most_frequent_labels
 from ramify.optimizers import FOBOS, AdaGrad
-
-
-@pytest.fixture(scope="module")
-def data():
-    return make_multilabel(1500, 80, 400, random_state=1)
-
-
-@pytest.fixture(scope="module")
-def classes():
-    return make_dense(2400, 60, 32, random_state=2)
-
-
-@pytest.fixture(scope="module")
-def fitted(data):
-    return spectral(**SMALL).fit(data.X[:1000], data.Y[:1000])
+from shared.spectral_settings import KINDS, LEARNED, SMALL, spectral
 
 
 @pytest.fixture(scope="module")
