@@ -1,8 +1,8 @@
-"""Cost of an example from a thousand labels to a million, beside the logarithm of the number of labels.
+"""Cost per example from a thousand labels to a million, against the logarithm of the number of labels.
 
-    python benchmarks/scale.py [--work benchmarks/work] [--threads 2] [--most 100000]
+    python -m benchmarks.plt.scale --threads 2 --most 100000
 
-The same run as run.py's, on generated sets that differ in the number of labels.
+Measures as run.py does, on generated sets that differ only in the number of labels.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-import datasets
-import run
-import synthetic
+from benchmarks import WORK, datasets, synthetic
+from benchmarks.plt import run
 
 COLUMNS = (
     "labels",
@@ -43,7 +42,7 @@ def cells(row: dict[str, Any], n_labels: int, n_rows: int) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--work", type=Path, default=run.HERE / "work")
+    parser.add_argument("--work", type=Path, default=WORK)
     parser.add_argument("--system", default="ramify")
     parser.add_argument("--setting", default="default")
     parser.add_argument("--threads", type=int, default=1)

@@ -1,12 +1,12 @@
 """LOMtree beside Vowpal Wabbit, the random and the filter tree and one-against-all; and figures 1 and 3 of its paper.
 
-    .venv/bin/python benchmarks/lomtree.py table --data ../shared/data
-    .venv/bin/python benchmarks/lomtree.py figure1 --data ../shared/data
-    .venv/bin/python benchmarks/lomtree.py figure3
+    python -m benchmarks.lomtree.run table --data ../shared/data
+    python -m benchmarks.lomtree.run figure1 --data ../shared/data
+    python -m benchmarks.lomtree.run figure3
 
 One thread. Settings are chosen on a tenth of the training rows, from the paper's step sizes and numbers of nodes;
-then all training rows are learned, and the test rows answered. Errors and CPU seconds of training are means of --orders
-random orders of the training rows, the same for every system. What takes more than --most-seconds is left out.
+then the model is trained on all rows and tested. Errors and CPU seconds of training are means over --orders random
+orders of the training rows, the same for every system. Runs that take more than --most-seconds are skipped.
 """
 
 from __future__ import annotations
@@ -23,15 +23,14 @@ from typing import Any
 
 import numpy as np
 
-import environments
-import lomtree_sets
-from lomtree_sets import ClassSet, Rows, write_vw
-from measure import Stopwatch
+from benchmarks import ROOT, WORK, environments
+from benchmarks.lomtree import sets
+from benchmarks.lomtree.sets import ClassSet, Rows, write_vw
+from benchmarks.measure import Stopwatch
 
 RATES = (0.25, 0.5, 1.0, 2.0, 4.0)
 NODES = (1, 4, 16, 64)
-PEERS = ("log_multi", "recall_tree", "oaa")  # memory trees: memory_tree.py
-WORK = Path(__file__).parent / "work"
+PEERS = ("log_multi", "recall_tree", "oaa")  # its memory tree: benchmarks/memory_tree
 
 
 def ours(name: str, passes: int, **settings: Any) -> Any:
@@ -102,8 +101,8 @@ def vw(options: str, passes: int, train: list[Path], test: Path, folder: Path, m
     for path in train:
         job = {"options": options, "passes": passes, "train": str(path), "test": str(test), "folder": str(folder)}
         job["most_seconds"] = most_seconds
-        command = [str(python), str(Path(__file__).parent / "lomtree_vw.py"), json.dumps(job)]
-        said = subprocess.run(command, capture_output=True, text=True)
+        command = [str(python), "-m", "benchmarks.lomtree.vw_worker", json.dumps(job)]
+        said = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
         if said.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
             raise TooLong(f"more than {most_seconds:.0f} CPU s")
         if said.returncode:
@@ -146,7 +145,7 @@ def best_vw(peer: str, passes: int, data: ClassSet, folder: Path, arguments: arg
 def table(arguments: argparse.Namespace) -> None:
     print("| set | passes | system | error | train CPU s | parsing | us a row | chosen |\n" + 8 * "|---" + "|")
     for name in arguments.sets:
-        data = lomtree_sets.load(name, arguments.data, WORK / "data")
+        data = sets.load(name, arguments.data, WORK / "data")
         folder = WORK / "lomtree" / name
         folder.mkdir(parents=True, exist_ok=True)
         for passes in arguments.passes:
@@ -173,7 +172,7 @@ def figure1(arguments: argparse.Namespace) -> None:
     """One-against-all, cut off after the seconds that LOMtree takes: on as many rows as it can learn in them."""
     print("| set | LOMtree | seconds | one-against-all in that time | rows of | whole | seconds |\n" + 7 * "|---" + "|")
     for name in arguments.sets:
-        data = lomtree_sets.load(name, arguments.data, WORK / "data")
+        data = sets.load(name, arguments.data, WORK / "data")
         passes = arguments.passes[-1]
         tree = best("lomtree", passes, data, 1, arguments.quick)
         n = len(data.train.y)
@@ -244,7 +243,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["table", "figure1", "figure3"])
     parser.add_argument("--data", type=Path, nargs="+", default=[], help="folders that hold the sets")
-    parser.add_argument("--sets", nargs="+", default=list(lomtree_sets.SETS))
+    parser.add_argument("--sets", nargs="+", default=list(sets.SETS))
     parser.add_argument("--passes", type=int, nargs="+", default=[1, 5])
     systems = ["lomtree", "filter-tree", "random-tree", "oaa", *(f"vw:{peer}" for peer in PEERS)]
     parser.add_argument("--systems", nargs="+", default=systems)
@@ -259,7 +258,7 @@ def main() -> None:
     parser.add_argument("--classes", type=int, nargs="+", default=[26, 100, 1000, 10_000, 100_000])
     parser.add_argument("--out", type=Path, default=WORK / "lomtree-figure3.png")
     arguments = parser.parse_args()
-    WORK.mkdir(exist_ok=True)
+    WORK.mkdir(parents=True, exist_ok=True)
     {"table": table, "figure1": figure1, "figure3": figure3}[arguments.what](arguments)
 
 

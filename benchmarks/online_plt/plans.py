@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import learners
+from benchmarks import learners
 
 STREAMS = ("debian-depends", "eurlex57k", "S", "yso-finna-en")
 FEW_SHOT = ("wordnet-parent", "few-shot-3", "few-shot-5")

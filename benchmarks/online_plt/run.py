@@ -1,6 +1,6 @@
-"""Online learners side by side: throughput, the paper's tables, few-shot classes; see README.md, "Online".
+"""Online learners side by side: throughput, the paper's tables, few-shot classes; see README.md.
 
-python benchmarks/online.py throughput --data ../shared/data --work benchmarks/work
+python -m benchmarks.online_plt.run throughput --data ../shared/data
 """
 
 from __future__ import annotations
@@ -17,22 +17,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import datasets
-import environments
-import learners
-import online_plans
-import online_tables
-import run
-import synthetic
-
-HERE = Path(__file__).resolve().parent
+from benchmarks import ROOT, WORK, datasets, environments, learners, synthetic
+from benchmarks.online_plt import plans, tables
+from benchmarks.plt import run
 
 
 def prepare(name: str, sources: list[Path], cache: Path) -> Path:
     return synthetic.prepare(name, cache) if name in synthetic.SIZES else datasets.prepare(name, sources, cache)
 
 
-def measure(job: online_plans.Job, data: Path, work: Path, timeout: float) -> dict[str, Any]:
+def measure(job: plans.Job, data: Path, work: Path, timeout: float) -> dict[str, Any]:
     """One stream in a process of its own; a timeout or a crash is a result too."""
     row = job.as_dict() | {"when": time.strftime("%F %T"), "load_average": os.getloadavg()[0]}
     scratch = Path(tempfile.mkdtemp(prefix="online-", dir=work))
@@ -43,10 +37,11 @@ def measure(job: online_plans.Job, data: Path, work: Path, timeout: float) -> di
     threads = {name: str(job.threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
     with log.open("w") as output:
         process = subprocess.Popen(
-            [str(python), str(HERE / "online_worker.py"), order, str(data), str(scratch), str(result)],
+            [str(python), "-m", "benchmarks.online_plt.worker", order, str(data), str(scratch), str(result)],
             stdout=output,
             stderr=output,
             env=os.environ | threads,
+            cwd=ROOT,
             start_new_session=True,
         )
         try:
@@ -66,41 +61,41 @@ def measure(job: online_plans.Job, data: Path, work: Path, timeout: float) -> di
 
 
 def arguments_for(description: str | None) -> argparse.ArgumentParser:
-    """What every benchmark of streams is told: where data and results are, and how long a stream may take."""
+    """The options of every benchmark of streams: where data and results are, and the time limit."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, action="append", default=[], help="folder of sets; may be given again")
-    parser.add_argument("--work", type=Path, default=HERE / "work", help="environments, unpacked data, results")
+    parser.add_argument("--work", type=Path, default=WORK, help="environments, unpacked data, results")
     parser.add_argument("--timeout", type=float, default=900.0, help="CPU seconds for one stream")
     parser.add_argument("--results", type=Path, help="JSON lines, appended to; what they hold is not measured again")
     return parser
 
 
-def measure_all(jobs: Iterable[online_plans.Job], arguments: argparse.Namespace, name: str) -> Path:
-    """Measure what is not measured yet, and tell it line by line; gives the file of results, by default `name`."""
+def measure_all(jobs: Iterable[plans.Job], arguments: argparse.Namespace, name: str) -> Path:
+    """Run the jobs that the results do not hold yet; return the results file, by default `name` in the work folder."""
     work = arguments.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     results: Path = arguments.results or work / name
     for job in jobs:
-        if job.as_dict() in online_tables.measured(results):
+        if job.as_dict() in tables.measured(results):
             continue
         row = measure(job, prepare(job.set, arguments.data, work / "data"), work, arguments.timeout)
         with results.open("a") as lines:
             lines.write(json.dumps(row) + "\n")
-        print(online_tables.one_line(row), flush=True)
+        print(tables.one_line(row), flush=True)
     return results
 
 
 def main() -> None:
     parser = arguments_for(__doc__)
-    parser.add_argument("plan", choices=sorted(online_plans.PLANS))
+    parser.add_argument("plan", choices=sorted(plans.PLANS))
     parser.add_argument("--sets", help="names, separated by commas; default: the plan's")
     parser.add_argument("--settings", nargs="+", default=["*"], help="patterns such as 'ramify:best*'")
     parser.add_argument("--shuffles", type=int, help="how many orders of a set; default: the plan's")
     arguments = parser.parse_args()
     sets = arguments.sets.split(",") if arguments.sets else None
-    jobs = online_plans.jobs(arguments.plan, sets, arguments.settings, arguments.shuffles)
+    jobs = plans.jobs(arguments.plan, sets, arguments.settings, arguments.shuffles)
     results = measure_all(jobs, arguments, "online.jsonl")
-    print(online_tables.render(arguments.plan, results))
+    print(tables.render(arguments.plan, results))
 
 
 if __name__ == "__main__":

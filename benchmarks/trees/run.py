@@ -1,11 +1,11 @@
 """Trees between similarity and frequency: precision, expected depth, blocks and time for every lambda.
 
-    python benchmarks/interpolated.py --data ../shared/data              # the three sets, lambda from 0 to 2
-    python benchmarks/interpolated.py --data ../shared/data --variants   # the four curves of the paper's figure 3
-    python benchmarks/interpolated.py --data ../shared/data --arity 32 --max-leaf 200 --lam 0,1,1.5
-    python benchmarks/interpolated.py --data ../shared/data --lam 0,1.5 --bounds 0,0.2,0.5 --beams 0,10
-    python benchmarks/interpolated.py --data ../shared/data --sets debian-depends --max-leaf 1 --lam 0,1.5 --by-depth
-    python benchmarks/interpolated.py --million                          # a tree for 1,000,000 labels on 2 cores
+    python -m benchmarks.trees.run --data ../shared/data              # the three sets, lambda from 0 to 2
+    python -m benchmarks.trees.run --data ../shared/data --variants   # the four curves of the paper's figure 3
+    python -m benchmarks.trees.run --data ../shared/data --arity 32 --max-leaf 200 --lam 0,1,1.5
+    python -m benchmarks.trees.run --data ../shared/data --lam 0,1.5 --bounds 0,0.2,0.5 --beams 0,10
+    python -m benchmarks.trees.run --data ../shared/data --sets debian-depends --max-leaf 1 --lam 0,1.5 --by-depth
+    python -m benchmarks.trees.run --million                          # a tree for 1,000,000 labels on 2 cores
 
 Models take turns while they are timed, row by row the fastest of twenty calls counts, and the median over rows is
 shown: the machine's speed drifts. Depth counts the edges from the root to a label's leaf: the blocks on its path.
@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from datasets import Problem, load, prepare
-from measure import Stopwatch, forget_peak, peak_megabytes, resident_megabytes
+from benchmarks import WORK
+from benchmarks.datasets import Problem, load, prepare
+from benchmarks.measure import Stopwatch, forget_peak, peak_megabytes, resident_megabytes
 from ramify import PLTClassifier, metrics
 
 SETS = ("debian-depends", "eurlex57k", "wordnet-parent")
@@ -51,7 +52,7 @@ TIMED_ROWS, ROUNDS, BATCHES = 500, 20, 3
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder with the sets")
+    parser.add_argument("--data", type=Path, action="append", default=[], help="folder of sets; may be repeated")
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--lam", default="0,0.5,1,1.5,1.8,2")
     parser.add_argument("--arity", type=int, default=2)
@@ -62,7 +63,7 @@ def main() -> None:
     parser.add_argument("--bounds", default="0", help="searches that give up so much")
     parser.add_argument("--beams", default="0", help="and of such width; 0: best first")
     parser.add_argument("--rows", type=int, default=20_000, help="test rows at most")
-    parser.add_argument("--work", type=Path, default=Path(__file__).parent / "work" / "data")
+    parser.add_argument("--work", type=Path, default=WORK / "data")
     parser.add_argument("--million", action="store_true")
     parser.add_argument("--by-depth", action="store_true", help="time of one row by the depth of its first label")
     given = parser.parse_args()
@@ -70,7 +71,7 @@ def main() -> None:
         return build_for_a_million(given)
     print("| " + " | ".join(COLUMNS) + " |\n" + "|---" * len(COLUMNS) + "|", flush=True)
     for name in given.sets.split(","):
-        folder = prepare(name, [given.data], given.work)
+        folder = prepare(name, given.data, given.work)
         measure_set(name, load(folder, "train"), load(folder, "test"), given)
 
 
@@ -186,7 +187,7 @@ def time_rows(searches: list[Search], X: sp.csr_array, k: int, batches: int) -> 
 
 
 def build_for_a_million(given: argparse.Namespace) -> None:
-    import synthetic
+    from benchmarks import synthetic
     from ramify.trees import interpolated_tree
 
     train = load(synthetic.prepare("scale-1000000", given.work), "train")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-import datasets
+from benchmarks import datasets
 
 ORDERS = ("shuffled", "stored", "by-label")
 

@@ -1,6 +1,6 @@
 """One stream, one learner, in a process and an environment of its own; prints nothing, writes one JSON object.
 
-python online_worker.py job-as-JSON data-folder scratch-folder result-file
+python -m benchmarks.online_plt.worker JOB-AS-JSON DATA SCRATCH RESULT
 """
 
 from __future__ import annotations
@@ -14,11 +14,8 @@ from typing import Any
 
 import numpy as np
 
-import datasets
-import learners
-import measure
-import scoring
-import streams
+from benchmarks import datasets, learners, measure, scoring
+from benchmarks.online_plt import streams
 
 
 def run(job: dict[str, Any], data: Path, folder: Path) -> dict[str, Any]:

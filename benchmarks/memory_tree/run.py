@@ -1,15 +1,13 @@
 """Memory trees side by side: ramify's beside Vowpal Wabbit's `--memory_tree`, on few-shot and on dense classes.
 
-python benchmarks/memory_tree.py --data ../shared/data --work benchmarks/work
+python -m benchmarks.memory_tree.run --data ../shared/data
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import online
-import online_plans
-import online_tables
+from benchmarks.online_plt import plans, run, tables
 
 SETS = ("wordnet-parent", "few-shot-3", "few-shot-5", "letter", "isolet-1560")
 # Vowpal Wabbit's step size is -l; that of the authors of memory trees first, then others to choose from.
@@ -17,10 +15,10 @@ PEER = ("memory-tree", "memory-tree-l-0.1", "memory-tree-l-1")
 OURS = ("memory-tree", "memory-tree-one-leaf")
 
 
-def jobs(sets: tuple[str, ...], steps: bool) -> list[online_plans.Job]:
+def jobs(sets: tuple[str, ...], steps: bool) -> list[plans.Job]:
     peers = PEER if steps else PEER[:1]
     settings = [("ramify", name) for name in OURS] + [("vowpal_wabbit", name) for name in peers]
-    return [online_plans.Job(name, *setting, progressive=True) for name in sets for setting in settings]
+    return [plans.Job(name, *setting, progressive=True) for name in sets for setting in settings]
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -44,7 +42,7 @@ def table(rows: list[dict[str, Any]]) -> str:
         accuracies = [f"{row['progressive_accuracy']:.2f}", f"{first['p1']:.2f}"]
         times = [f"{learning(row):.2f}", faster, f"{first['batch_cpu_us']:.0f}", f"{first['peak_mb']:.0f}"]
         lines.append([row["set"], f"{row['system']} {row['setting']}", *accuracies, *times])
-    return online_tables.markdown(heading, lines)
+    return tables.markdown(heading, lines)
 
 
 def learning(row: dict[str, Any]) -> float:
@@ -53,13 +51,13 @@ def learning(row: dict[str, Any]) -> float:
 
 
 def main() -> None:
-    parser = online.arguments_for(__doc__)
+    parser = run.arguments_for(__doc__)
     parser.add_argument("--sets", default=",".join(SETS), help="names, separated by commas")
     parser.add_argument("--steps", action="store_true", help="other step sizes for Vowpal Wabbit, too")
     arguments = parser.parse_args()
     planned = jobs(tuple(arguments.sets.split(",")), arguments.steps)
-    results = online.measure_all(planned, arguments, "memory-tree.jsonl")
-    print(table(online_tables.read(results)))
+    results = run.measure_all(planned, arguments, "memory-tree.jsonl")
+    print(table(tables.read(results)))
 
 
 if __name__ == "__main__":

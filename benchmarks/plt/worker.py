@@ -1,7 +1,7 @@
 """One phase of one measurement, in a process and an environment of its own; prints nothing, writes one JSON object.
 
-python worker.py train   system parameters-as-JSON threads data-folder model-folder result-file most-CPU-seconds
-python worker.py predict …the same
+python -m benchmarks.plt.worker train   SYSTEM PARAMETERS-AS-JSON THREADS DATA MODEL RESULT MOST-CPU-SECONDS
+python -m benchmarks.plt.worker predict ...the same
 """
 
 from __future__ import annotations
@@ -16,10 +16,7 @@ from typing import Any
 
 import numpy as np
 
-import datasets
-import measure
-import scoring
-import systems
+from benchmarks import datasets, measure, scoring, systems
 
 BATCH_ROWS, BATCH_SECONDS, BATCH_REPEATS = 20_000, 15.0, 3
 SINGLE_ROWS, SINGLE_SECONDS, WARM_UP_ROWS = 2_000, 30.0, 20

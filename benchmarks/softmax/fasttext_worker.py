@@ -1,6 +1,6 @@
-"""fastText in its own environment: trains on one file, answers another, prints JSON.
+"""fastText, in its own environment: train on one file, predict another, print JSON.
 
-python fasttext_worker.py train.txt test.txt '{"dim": 100, "epoch": 25, "lr": 0.5, "wordNgrams": 1}'
+python -m benchmarks.softmax.fasttext_worker train.txt test.txt '{"dim": 100, "epoch": 25, "lr": 0.5, "wordNgrams": 1}'
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import sys
 import tempfile
 import time
 
-import fasttext
-
 PREFIX = "__label__"
 
 
 def main() -> None:
+    import fasttext
+
     train, test, settings = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
     start = time.process_time()
     model = fasttext.train_supervised(train, loss="hs", minCount=1, thread=1, verbose=0, **settings)
@@ -33,4 +33,5 @@ def main() -> None:
     print(json.dumps({"train": trained, "predict": asked / len(texts), "bytes": size, "labels": labels}))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,6 @@
 """Tables from the JSON lines of run.py: medians over repetitions, with ratios to ramify.
 
-python benchmarks/tables.py benchmarks/work/results.jsonl [--best] [--sets …]
+python -m benchmarks.plt.tables benchmarks/work/results.jsonl --best
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Exactly k labels a row: block coordinate ascent beside the `xcolumns` package, on the same sparse estimates.
 
     pip install xcolumns
-    python benchmarks/budget.py --data ../shared/data --sets eurlex57k,debian-depends --k 3
+    python -m benchmarks.decide.budget --data ../shared/data --sets eurlex57k,debian-depends --k 3
 
-Values are what is expected of the decisions, measured for both by `ramify.decide.expected_value`; beside it the value
-on the true labels (macro-F). xcolumns starts from random labels by default and from the most probable ones on request:
-both are shown. CPU time of one thread; xcolumns has compiled its kernels before.
+The value of a decision is its expected value, by `ramify.decide.expected_value` for both; the macro-F on true labels
+is beside it. xcolumns starts from random labels by default and from the most probable ones on request: both are shown.
+CPU time of one thread; xcolumns compiles its kernels before the clock starts.
 """
 
 from __future__ import annotations
@@ -19,43 +19,53 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from xcolumns import block_coordinate
-from xcolumns import metrics as their_metrics
 
-from datasets import load, prepare
+from benchmarks import WORK
+from benchmarks.datasets import load, prepare
 from ramify import PLTClassifier, decide, metrics
 
-ANY = block_coordinate.predict_using_bc_with_0approx
-THEIRS = {
-    "macro_f1": block_coordinate.predict_optimizing_macro_f1_score_using_bc,
-    "macro_recall": block_coordinate.predict_optimizing_macro_recall_using_bc,
-    "macro_balanced_accuracy": partial(ANY, binary_metric_func=their_metrics.binary_balanced_accuracy_on_conf_matrix),
-    "macro_jaccard": partial(ANY, binary_metric_func=their_metrics.binary_jaccard_score_on_conf_matrix),
-    "coverage": block_coordinate.predict_optimizing_coverage_using_bc,
-}
+
+def peer_functions() -> dict[str, Any]:
+    """The functions of xcolumns by objective."""
+    try:
+        from xcolumns import block_coordinate
+        from xcolumns import metrics as their_metrics
+    except ImportError:
+        raise SystemExit("error: the package xcolumns is not installed\nhint: pip install xcolumns") from None
+    other = block_coordinate.predict_using_bc_with_0approx
+    return {
+        "macro_f1": block_coordinate.predict_optimizing_macro_f1_score_using_bc,
+        "macro_recall": block_coordinate.predict_optimizing_macro_recall_using_bc,
+        "macro_balanced_accuracy": partial(
+            other, binary_metric_func=their_metrics.binary_balanced_accuracy_on_conf_matrix
+        ),
+        "macro_jaccard": partial(other, binary_metric_func=their_metrics.binary_jaccard_score_on_conf_matrix),
+        "coverage": block_coordinate.predict_optimizing_coverage_using_bc,
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the sets")
+    parser.add_argument("--data", type=Path, action="append", default=[], help="folder of sets; may be repeated")
     parser.add_argument("--sets", default="eurlex57k")
     parser.add_argument("--k", type=int, default=3)
     parser.add_argument("--per-row", type=int, default=50, help="labels of each row that are estimated")
-    parser.add_argument("--work", type=Path, default=Path(__file__).parent / "work")
+    parser.add_argument("--work", type=Path, default=WORK)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
+    peers = peer_functions()
     for name in given.sets.split(","):
-        folder = prepare(name, [given.data], given.work)
+        folder = prepare(name, given.data, given.work / "data")
         train, test = load(folder, "train"), load(folder, "test")
         P = PLTClassifier(random_state=0).fit(train.X, train.Y).predict_proba(test.X, top_k=given.per_row)
-        compare(name, P, test.Y, given.k)
+        compare(name, P, test.Y, given.k, peers)
 
 
-def compare(name: str, P: sparse.csr_array, Y: Any, k: int) -> None:
+def compare(name: str, P: sparse.csr_array, Y: Any, k: int, peers: dict[str, Any]) -> None:
     print(f"\n{name}: {P.shape[0]:,} rows, {P.shape[1]:,} labels, {P.nnz / P.shape[0]:.0f} estimates a row, k = {k}\n")
     print("| objective | system | expected value | macro-F of the true labels | CPU s | passes |")
     print("|---|---|--:|--:|--:|--:|")
-    for objective, theirs in THEIRS.items():
+    for objective, theirs in peers.items():
         began = time.process_time()
         found = decide.decide_budget(P, k, objective=objective)
         show(objective, "ramify", P, Y, found.decisions, time.process_time() - began, len(found.values))

@@ -1,6 +1,6 @@
-"""Tables from the JSON lines of online.py: means over shuffles.
+"""Tables from the JSON lines of run.py: means over shuffles.
 
-python benchmarks/online_tables.py paper benchmarks/work/online.jsonl
+python -m benchmarks.online_plt.tables paper benchmarks/work/online.jsonl
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import online_plans
+from benchmarks.online_plt import plans
 
 Row = dict[str, Any]
-JOB_FIELDS = tuple(one.name for one in fields(online_plans.Job))
+JOB_FIELDS = tuple(one.name for one in fields(plans.Job))
 
 
 def read(results: Path) -> list[Row]:
@@ -89,7 +89,7 @@ def throughput(rows: list[Row]) -> str:
 
 
 def is_compared(system: str, setting: str) -> bool:
-    return system != "ramify" or setting in (*online_plans.POLICIES, "best" + online_plans.STEPS)
+    return system != "ramify" or setting in (*plans.POLICIES, "best" + plans.STEPS)
 
 
 def threads(rows: list[Row]) -> str:
@@ -110,7 +110,7 @@ def threads(rows: list[Row]) -> str:
 
 def paper(rows: list[Row]) -> str:
     heading = ["set", "setting", "shuffles", "1 pass P@1/3/5", "CPU s", "3 passes P@1/3/5", "CPU s", "mean depth"]
-    chosen = {job.setting for job in online_plans.jobs("paper", ["any"], ["*"], 1)}
+    chosen = {job.setting for job in plans.jobs("paper", ["any"], ["*"], 1)}
     lines = []
     for (name, system, setting, order, n, is_progressive, passes), group in grouped(rows).items():
         if (system, order, n, is_progressive) != ("ramify", "shuffled", 1, False) or passes not in (1, 3):
@@ -136,7 +136,7 @@ def paper(rows: list[Row]) -> str:
 
 def sweeps(rows: list[Row]) -> str:
     heading = ["set", "setting", "shuffles", "P@1/3/5", "CPU s", "mean depth", "height"]
-    chosen = {job.setting for job in online_plans.jobs("sweeps", ["any"], ["*"], 1)}
+    chosen = {job.setting for job in plans.jobs("sweeps", ["any"], ["*"], 1)}
     lines = [
         [
             name,

@@ -1,6 +1,6 @@
 """Measure ramify and its peers side by side on the same data; see README.md.
 
-python benchmarks/run.py --data ../shared/data --work benchmarks/work --sets eurlex57k,debian-depends
+python -m benchmarks.plt.run --data ../shared/data --sets eurlex57k,debian-depends
 """
 
 from __future__ import annotations
@@ -18,14 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import datasets
-import environments
-import synthetic
-import systems
-import tables
+from benchmarks import ROOT, WORK, datasets, environments, synthetic, systems
+from benchmarks.plt import tables
 
-HERE = Path(__file__).resolve().parent
-WALL_FACTOR = 4  # the limit is in CPU seconds, which other work on the machine does not eat; this ends what hangs
+WALL_FACTOR = (
+    4  # the limit is in CPU seconds; a process that hangs is killed after this many times as many wall seconds
+)
 SETS = "bibtex,delicious,eurlex57k,debian-depends,wordnet-parent"
 
 
@@ -96,7 +94,7 @@ def phase(kind: str, run: Run, parameters: dict[str, Any], model: Path, work: Pa
     result, log = model.parent / "result.json", model.parent / "log.txt"
     result.unlink(missing_ok=True)
     python = environments.python_of(run.system, work)
-    command = [str(python), str(HERE / "worker.py"), kind, run.system, json.dumps(parameters), str(run.threads)]
+    command = [str(python), "-m", "benchmarks.plt.worker", kind, run.system, json.dumps(parameters), str(run.threads)]
     threads = {name: str(run.threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")}
     with log.open("w") as output:
         process = subprocess.Popen(
@@ -104,6 +102,7 @@ def phase(kind: str, run: Run, parameters: dict[str, Any], model: Path, work: Pa
             stdout=output,
             stderr=output,
             env=os.environ | threads,
+            cwd=ROOT,
             start_new_session=True,
         )
         try:
@@ -124,7 +123,7 @@ def phase(kind: str, run: Run, parameters: dict[str, Any], model: Path, work: Pa
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, action="append", default=[], help="folder of sets; may be given again")
-    parser.add_argument("--work", type=Path, default=HERE / "work", help="environments, unpacked data, results")
+    parser.add_argument("--work", type=Path, default=WORK, help="environments, unpacked data, results")
     parser.add_argument("--sets", default=SETS, help=f"default: {SETS}; also {', '.join(synthetic.SIZES)}")
     parser.add_argument("--systems", default=",".join(systems.NAMES))
     parser.add_argument("--settings", nargs="+", default=["*"], help="patterns such as 'pecos:leaf*'")

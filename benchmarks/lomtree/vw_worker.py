@@ -1,4 +1,7 @@
-"""Vowpal Wabbit's part, in its own environment: train on a text, answer another, tell error and CPU seconds as JSON."""
+"""Vowpal Wabbit, in its own environment: train on one file, predict another, print error and CPU seconds as JSON.
+
+python -m benchmarks.lomtree.vw_worker JOB-AS-JSON
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import resource
 import sys
 from pathlib import Path
 
-from measure import Stopwatch
+from benchmarks.measure import Stopwatch
 
 
 def main() -> None:
@@ -40,4 +43,5 @@ def main() -> None:
     )
 
 
-main()
+if __name__ == "__main__":
+    main()

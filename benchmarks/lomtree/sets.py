@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-import datasets
+from benchmarks import datasets
 
 SETS = ("letter", "isolet-1560", "icd-categories", "aloi-like", "wordnet-parent")
 

@@ -1,10 +1,12 @@
-"""Macro-F on test rows for every way to decide, like table 2 of the extreme-f-measure paper.
+"""Macro-F on test rows for every decision rule.
 
-    python benchmarks/fmeasure.py --data ../shared/data --sets bibtex,delicious,eurlex57k,debian-depends
+This is table 2 of "Extreme F-Measure Maximization using Sparse Probability Estimates" (Jasinska et al., 2016).
 
-Every model is a line of MODELS: one that answers `_n_inner_products` has its inner products counted too. Times are CPU
-time of one thread. The fixed decisions use the model trained on all rows, and the number of labels of "best top-k" is
-chosen on the test rows themselves, so that nothing tuned is favoured.
+    python -m benchmarks.decide.fmeasure --data ../shared/data --sets bibtex,delicious,eurlex57k,debian-depends
+
+A model is an entry of MODELS; its inner products are counted if it has `_n_inner_products`. Times are CPU time of
+one thread. The fixed decisions use the model trained on all rows, and the k of "best top-k" is chosen on the test rows
+themselves, so the comparison does not favour the tuned decisions.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from datasets import Problem, load, prepare
+from benchmarks import WORK
+from benchmarks.datasets import Problem, load, prepare
 from ramify import FastXMLClassifier, PLTClassifier, ThresholdClassifier, decide, metrics
 from ramify.base.answers import keep_best
 from ramify.base.classifier import TrainingData
@@ -26,7 +29,7 @@ from ramify.base.input_checks import Query
 
 
 class OneFastXML(FastXMLClassifier):
-    """Trains a forest on the same rows only once: all ways to tune it have it in common. `saved` are CPU seconds."""
+    """Trains a forest on the same rows only once, for all tuners. `saved` are CPU seconds."""
 
     forests: ClassVar[dict[Any, tuple[Any, float]]] = {}
     saved = 0.0
@@ -74,15 +77,15 @@ class Line(NamedTuple):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the sets")
+    parser.add_argument("--data", type=Path, action="append", default=[], help="folder of sets; may be repeated")
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--tuners", default="*", help="a pattern, such as '*paper'")
-    parser.add_argument("--work", type=Path, default=Path(__file__).parent / "work")
+    parser.add_argument("--work", type=Path, default=WORK)
     parser.add_argument("--effect", action="store_true", help="the effect of OFO's a and b instead, on each set")
     given = parser.parse_args()
     for name in given.sets.split(","):
-        folder = prepare(name, [given.data], given.work)
+        folder = prepare(name, given.data, given.work / "data")
         train, test = load(folder, "train"), load(folder, "test")
         if given.effect:
             print_effect(name, train, test)

@@ -1,13 +1,13 @@
-"""The findings of the hierarchical-spectral paper as numbers: purity, recall, accuracy, the root's time, throughput.
+"""Findings of "A Hierarchical Spectral Method for Extreme Classification": purity, recall, accuracy, time, throughput.
 
-    python benchmarks/spectral.py purity --data ../shared/data --sets isolet-1560,wordnet-parent,aloi-like
-    python benchmarks/spectral.py findings --data ../shared/data --sets isolet-1560,wordnet-parent,aloi-like,eurlex57k
-    python benchmarks/spectral.py sweep --data ../shared/data --sets aloi-like,eurlex57k
-    python benchmarks/spectral.py root
-    python benchmarks/spectral.py throughput
+    python -m benchmarks.spectral.run purity --data ../shared/data
+    python -m benchmarks.spectral.run findings --data ../shared/data --sets isolet-1560,wordnet-parent,eurlex57k
+    python -m benchmarks.spectral.run sweep --data ../shared/data --sets aloi-like,eurlex57k
+    python -m benchmarks.spectral.run root
+    python -m benchmarks.spectral.run throughput
 
-`aloi-like` is made up: `make_dense`, 1,000 classes, 128 dense features, 100,000 rows. Times are CPU seconds unless it
-says otherwise. `--only` takes the names of some variants, to continue an interrupted table.
+`aloi-like` is generated: `make_dense`, 1,000 classes, 128 dense features, 100,000 rows. Times are CPU seconds unless
+stated otherwise. `--only` takes the names of variants, to continue an interrupted table.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from benchmarks import datasets
 from ramify import SpectralTreeClassifier, metrics
 from ramify.base.input_checks import Query
 from ramify.data import load_xmc
@@ -68,10 +69,11 @@ def load_set(name: str, data: list[Path]) -> Set:
             for n, split in ((100_000, "train"), (10_000, "test"))
         )
         return Set(train.X, train.Y, test.X, test.Y, True)
-    source = next((folder / name for folder in data if (folder / name).is_dir()), None)
-    if source is None:
-        raise SystemExit(f"error: no folder '{name}' in --data\nhint: name the folder that holds the sets with --data")
-    train, test = (load_xmc(source / f"{split}.txt.gz") for split in ("train", "test"))
+    source = datasets.find(name, data)
+    files = [source / f"{split}.txt.gz" for split in datasets.SPLITS]
+    if missing := [str(file) for file in files if not file.exists()]:
+        raise SystemExit(f"error: missing {', '.join(missing)}")
+    train, test = (load_xmc(file) for file in files)
     is_multiclass = bool((np.diff(train.Y.indptr) == 1).all())
     return Set(train.X, train.Y, test.X, test.Y, is_multiclass)
 

@@ -1,10 +1,10 @@
 """TreeSoftmaxClassifier beside fastText (`-loss hs`), on the same files with the same settings.
 
-    python benchmarks/tree_softmax.py --data ../shared/data --work /tmp/bench
+    python -m benchmarks.softmax.run --data ../shared/data
 
-stackexchange-cooking is raw text in fastText's own format; eurlex57k gets its features' names for words, which is all
-that fastText can be told of it (the last line gives ramify the values too). Times are CPU seconds of one thread, in the
-same run, from the file to the trained model; both read the same words, parted at white space.
+stackexchange-cooking is raw text in fastText's own format. For eurlex57k the names of the features serve as words,
+because fastText takes no feature values (the last line of the table gives them to ramify). Times are CPU seconds of one
+thread, in the same run, from the file to the trained model; both split the text at white space.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from datasets import load, prepare
-from environments import python_with
+from benchmarks import ROOT, WORK
+from benchmarks.datasets import find, load, prepare
+from benchmarks.environments import python_with
 from ramify import TreeSoftmaxClassifier
 from ramify.data import WordNgramVectorizer, load_fasttext
 
@@ -65,12 +66,14 @@ class Result(NamedTuple):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the sets")
-    parser.add_argument("--work", type=Path, default=Path("/tmp/ramify-bench"), help="for unpacked data and fastText")
+    parser.add_argument("--data", type=Path, action="append", default=[], help="folder of sets; may be repeated")
+    parser.add_argument("--work", type=Path, default=WORK, help="for unpacked data and fastText")
     parser.add_argument("--sets", default=";".join(SETS), help="names with semicolons between them")
     parser.add_argument("--lines", default=";".join(LINES), help="the same of ramify's lines")
     parser.add_argument("--alone", action="store_true", help="without fastText, for times on a busy machine")
     given = parser.parse_args()
+    for name in {one.split(",")[0] for one in given.sets.split(";")}:
+        find(name, given.data)  # fail before the environment is built
     fasttext = None if given.alone else python_with("fasttext", INSTALL, given.work)
     for name in given.sets.split(";"):
         settings = SETS[name]
@@ -98,18 +101,18 @@ def print_line(name: str, result: Result, peer: Result | None) -> None:
     )
 
 
-def text_file(name: str, split: str, data: Path, work: Path) -> Path:
+def text_file(name: str, split: str, data: list[Path], work: Path) -> Path:
     """The split in fastText's format, unpacked or made from features' names."""
     path = work / "fasttext" / f"{name}.{split}.txt"
     if path.exists():
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
-    raw = data / name / f"{split}.fasttext.txt.gz"
+    raw = find(name, data) / f"{split}.fasttext.txt.gz"
     if raw.exists():
         path.write_bytes(gzip.decompress(raw.read_bytes()))
         return path
-    problem = load(prepare(name, [data], work / "data"), split)
-    words = gzip.decompress((data / name / "features.txt.gz").read_bytes()).decode().splitlines()
+    problem = load(prepare(name, data, work / "data"), split)
+    words = gzip.decompress((find(name, data) / "features.txt.gz").read_bytes()).decode().splitlines()
     lines = []
     for row in range(problem.X.shape[0]):
         labels = problem.Y.indices[problem.Y.indptr[row] : problem.Y.indptr[row + 1]]
@@ -122,9 +125,8 @@ def text_file(name: str, split: str, data: Path, work: Path) -> Path:
 def run_fasttext(python: Path, files: list[Path], settings: dict[str, Any]) -> Result:
     names = {"dim": "dim", "epochs": "epoch", "learning_rate": "lr", "word_ngrams": "wordNgrams"}
     theirs = json.dumps({names[key]: value for key, value in settings.items()})
-    worker = Path(__file__).with_name("fasttext_worker.py")
-    asked = [str(python), str(worker), *map(str, files), theirs]
-    said = json.loads(subprocess.run(asked, check=True, capture_output=True, text=True).stdout)
+    asked = [str(python), "-m", "benchmarks.softmax.fasttext_worker", *(str(file.resolve()) for file in files), theirs]
+    said = json.loads(subprocess.run(asked, check=True, capture_output=True, text=True, cwd=ROOT).stdout)
     truth = load_fasttext(files[1])[1]
     return Result(said["train"], said["predict"], said["bytes"], precisions(said["labels"], truth))
 
@@ -139,8 +141,8 @@ def run_ramify(files: list[Path], settings: dict[str, Any]) -> Result:
     return answered(clf, texts, truth, trained)
 
 
-def run_values(settings: dict[str, Any], data: Path, work: Path) -> Result:
-    folder = prepare("eurlex57k", [data], work / "data")
+def run_values(settings: dict[str, Any], data: list[Path], work: Path) -> Result:
+    folder = prepare("eurlex57k", data, work / "data")
     train, test = load(folder, "train"), load(folder, "test")
     start = time.process_time()
     line = LINES["plt, lam = 1, arity 16, leaves of 100"]

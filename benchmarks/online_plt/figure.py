@@ -1,6 +1,6 @@
-"""The online-plt paper's figure 2 from the JSON lines of online.py: progressive entropy reduction on few-shot classes.
+"""Figure 2 of "Online probabilistic label trees" from the JSON lines of run.py: progressive entropy reduction.
 
-python benchmarks/online_figure.py benchmarks/work/online.jsonl benchmarks/figures/few-shot.png
+python -m benchmarks.online_plt.figure benchmarks/work/online.jsonl benchmarks/online_plt/few-shot.png
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-import online_tables
+from benchmarks.online_plt import tables
 
 
 def draw(results: Path, target: Path) -> None:
@@ -19,10 +19,11 @@ def draw(results: Path, target: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    rows = [row for row in online_tables.read(results) if "curve" in row and row["seed"] == 0 and not row["parameters"]]
+    rows = [row for row in tables.read(results) if "curve" in row and row["seed"] == 0 and not row["parameters"]]
     sets = list(dict.fromkeys(row["set"] for row in rows))
     if not sets:
-        raise SystemExit(f"error: {results} holds no progressive run\nhint: python benchmarks/online.py few-shot first")
+        hint = "hint: first run python -m benchmarks.online_plt.run few-shot --data FOLDER"
+        raise SystemExit(f"error: {results} holds no progressive run\n{hint}")
     colours: dict[str, str] = {}
     figure, axes = pyplot.subplots(1, len(sets), figsize=(5 * len(sets), 4), squeeze=False, layout="constrained")
     for name, axis in zip(sets, axes[0], strict=True):
@@ -30,7 +31,9 @@ def draw(results: Path, target: Path) -> None:
         # the constant predictor is the same for all; ramify's runs carry it
         base = next((row for row in own if "constant" in row), None)
         if base is None:
-            raise SystemExit(f"error: no run of ramify on {name}, whose constant predictor the others are measured by")
+            raise SystemExit(
+                f"error: {results} holds no run of ramify on {name}; its constant predictor is the baseline"
+            )
         at = np.array(base["curve"])[:, 0]
         for row in own:
             examples, accuracy = np.array(row["curve"]).T
