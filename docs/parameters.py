@@ -32,6 +32,7 @@ SHORT = {
 COMPONENTS = (
     ("ramify.models.plt", "PLTSolver"),
     ("ramify.models.spectral", "CandidateScorer"),
+    ("ramify.models.spectral.parameters", "TreeOptions"),
     ("ramify.optimizers", "AdaGrad"),
     ("ramify.optimizers", "FOBOS"),
     ("ramify.optimizers", "SGD"),
@@ -40,21 +41,28 @@ COMPONENTS = (
 # Parameters that mean the same everywhere.
 COMMON = {
     "n_epochs": "Passes over the training rows.",
-    "lowercase": "Convert texts to lower case.",
     "n_jobs": "Threads; None is one, -1 is one per core. The result depends on it only with `hogwild=True`.",
-    "optimizer": "Update rule of the linear classifiers: a name, or an object with its parameters.",
-    "rank": "Dimensions of the space that the labels share.",
     "random_state": "Seed of everything random: None, an integer or a generator.",
     "shuffle": "Visit the rows in random order in each pass.",
     "vectorizer": "Turns texts into features; None uses the default of the classifier.",
     "verbose": "Show progress on stderr.",
 }
+# For parameters whose docstring gives only their type.
+FALLBACK = {
+    "eps": "Added to the root of the summed squared gradients; None is the classifier's default.",
+    "hash_bits": "Binary logarithm of the size of the hash table.",
+    "learning_rate": "Step size; None is the classifier's default.",
+    "lowercase": "Convert texts to lower case.",
+    "rank": "Dimensions of the space that the labels share.",
+}
+WHOLE = ("optimizer",)  # described in full: the defaults differ between classifiers
 HEAD = """# Parameters
 
 Every parameter of every classifier, with its default; an empty cell means that the classifier does not have the
 parameter. `python docs/parameters.py` writes this page from the signatures and docstrings.
 """
 ENTRY = re.compile(r"^(\w+(?:, \w+)*)(?: : .*)?$")
+SHORT_ENTRY = re.compile(r"^(\w+(?:, \w+)*): ", re.MULTILINE)  # of a docstring without sections
 
 
 def classifiers() -> dict[str, Any]:
@@ -82,24 +90,32 @@ def defaults(cls: Any) -> dict[str, Any]:
 
 def described(cls: Any) -> dict[str, str]:
     """Parameter -> first sentence of its description in the docstring."""
-    text = inspect.cleandoc(cls.__doc__ or "")
+    text = inspect.cleandoc(cls.__doc__ or "").partition("\n>>> ")[0]
     section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-{3,}$|\Z)", text, re.MULTILINE | re.DOTALL)
+    if section is None:
+        parts = SHORT_ENTRY.split(text)[1:]
+        entries = zip(parts[::2], parts[1::2], strict=True)
+        return {name: shortened(name, said) for names, said in entries for name in names.split(", ")}
     meanings: dict[str, str] = {}
     names: list[str] = []
     lines: list[str] = []
     kind = ""  # stands in for a description: loss : "squared" or "logistic"
-    for line in [*(section[1].splitlines() if section else []), "end"]:
+    for line in [*section[1].splitlines(), "end"]:
         if entry := ENTRY.match(line):
-            meanings |= dict.fromkeys(names, first_sentence(" ".join(lines) or kind))
-            kind = f"{line.partition(' : ')[2]}."
+            meanings |= {name: shortened(name, " ".join(lines) or kind) for name in names}
+            kind = f"{line.partition(' : ')[2]}." if '"' in line else ""
             names, lines = entry[1].split(", "), []
         elif line.strip():
             lines.append(line.strip())
     return {name: meaning for name, meaning in meanings.items() if name in defaults(cls)}
 
 
-def first_sentence(text: str) -> str:
-    return re.split(r"(?<=\.)\s+(?=[A-Z\"`(])", text, maxsplit=1)[0].strip()
+def shortened(name: str, text: str) -> str:
+    """The first sentence of a description, or all of it."""
+    text = " ".join(text.split()) or FALLBACK.get(name, "")
+    if name not in WHOLE:
+        text = re.split(r"(?<=[a-z)`]\.)\s+(?=[A-Z\"`(\d])", text, maxsplit=1)[0]
+    return text[:1].upper() + text[1:]
 
 
 def shown(value: Any) -> str:
@@ -132,7 +148,7 @@ def meaning_of(name: str, columns: dict[str, Any]) -> str:
 
 def table(columns: dict[str, Any], heading: str) -> list[str]:
     """One row per parameter, in alphabetical order."""
-    names = sorted({name for cls in columns.values() for name in defaults(cls)}, key=str.lower)
+    names = sorted({name for cls in columns.values() for name in defaults(cls)}, key=lambda name: (name.lower(), name))
     lines = [f"| {heading} | {' | '.join(columns)} | meaning |", "|---" * (len(columns) + 2) + "|"]
     for name in names:
         cells = [shown(defaults(cls)[name]) if name in defaults(cls) else "" for cls in columns.values()]
