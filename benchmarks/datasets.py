@@ -1,4 +1,4 @@
-"""The benchmark's data, unpacked once into the work folder: text for systems that read files, arrays for the others."""
+"""The sets, unpacked once into the work folder: text for systems that read files, arrays for the others."""
 
 from __future__ import annotations
 
@@ -31,12 +31,7 @@ def prepare(name: str, sources: list[Path], cache: Path) -> Path:
     target = cache / name
     if (target / "test.npz").exists():
         return target
-    source = next((folder / name for folder in sources if (folder / name).is_dir()), None)
-    if source is None:
-        places = ", ".join(str(folder) for folder in sources)
-        raise SystemExit(
-            f"error: no folder '{name}' in {places}\nhint: name the folder that holds the sets with --data"
-        )
+    source = find(name, sources)
     partial = cache / f"{name}.partial"
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
@@ -46,6 +41,18 @@ def prepare(name: str, sources: list[Path], cache: Path) -> Path:
     shutil.rmtree(target, ignore_errors=True)
     partial.rename(target)
     return target
+
+
+def find(name: str, sources: list[Path]) -> Path:
+    """The folder of set `name` in the first source folder that has it."""
+    hint = f"hint: --data FOLDER, where FOLDER/{name} holds the set"
+    if not sources:
+        raise SystemExit(f"error: no folder given for the set '{name}'\n{hint}")
+    found = next((folder / name for folder in sources if (folder / name).is_dir()), None)
+    if found is None:
+        places = ", ".join(str(folder) for folder in sources)
+        raise SystemExit(f"error: no folder '{name}' in {places}\n{hint}")
+    return found
 
 
 def unpack(source: Path, split: str, target: Path) -> None:
@@ -80,7 +87,7 @@ def parse(path: Path) -> dict[str, np.ndarray]:
             label_ends.append(n_seen_labels)
             feature_ends.append(n_seen_features)
     if len(feature_ends) - 1 != n_rows:
-        raise SystemExit(f"error: {path} promises {n_rows} rows and has {len(feature_ends) - 1}")
+        raise SystemExit(f"error: {path}: the header says {n_rows} rows, found {len(feature_ends) - 1}")
     return {
         "shape": np.array([n_rows, n_features, n_labels]),
         "features": np.concatenate(features),
@@ -92,7 +99,7 @@ def parse(path: Path) -> dict[str, np.ndarray]:
 
 
 def arrays_of(X: sp.csr_matrix, Y: sp.csr_matrix) -> dict[str, np.ndarray]:
-    """What `parse` gives, from a set that is in memory already."""
+    """The same arrays as `parse`, from a set in memory."""
     return {
         "shape": np.array([X.shape[0], X.shape[1], Y.shape[1]]),
         "features": X.indices.astype(np.int32),
@@ -104,7 +111,7 @@ def arrays_of(X: sp.csr_matrix, Y: sp.csr_matrix) -> dict[str, np.ndarray]:
 
 
 def write_text(folder: Path, split: str) -> None:
-    """Write a split as XMC text, for systems that read nothing else, unless that is done."""
+    """Write a split as XMC text, for systems that read only files, unless the file exists."""
     path, partial = folder / f"{split}.txt", folder / f"{split}.partial"
     if path.exists():
         return

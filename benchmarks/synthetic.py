@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-import datasets
+from benchmarks import datasets
 
 SIZES: dict[str, dict[str, Any]] = {
     "synthetic-s": {"n_rows": 15_000, "n_labels": 4_000, "n_features": 5_000, "features_per_row": 198.0},

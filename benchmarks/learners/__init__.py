@@ -17,4 +17,4 @@ from types import ModuleType
 
 
 def module(name: str) -> ModuleType:
-    return importlib.import_module(f"learners.{name}")
+    return importlib.import_module(f"benchmarks.learners.{name}")

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-import datasets
-import scoring
-from systems import Setting
+from benchmarks import datasets, scoring
+from benchmarks.systems import Setting
 
 PACKAGE = "napkinxc"
 IMPORT = "napkinxc.models"

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-import datasets
-from measure import Stopwatch
-from systems import Setting
+from benchmarks import datasets
+from benchmarks.measure import Stopwatch
+from benchmarks.systems import Setting
 
 PACKAGE = "vowpalwabbit"
 IMPORT = "vowpalwabbit"

@@ -36,4 +36,4 @@ class Setting:
 
 
 def module(name: str) -> ModuleType:
-    return importlib.import_module(f"systems.{name}")
+    return importlib.import_module(f"benchmarks.systems.{name}")

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-import datasets
-import scoring
-from measure import Stopwatch
-from systems import Setting
+from benchmarks import datasets, scoring
+from benchmarks.measure import Stopwatch
+from benchmarks.systems import Setting
 
 PACKAGE = "omikuji"
 IMPORT = "omikuji"

@@ -1,13 +1,14 @@
-"""The examples of README.md and docs/ run as they stand, and the examples folder too.
+"""The examples of README.md and docs/ run, the examples folder runs, and links, paths and names lead somewhere.
 
-A document is run from top to bottom in an empty folder: Python blocks (```pycon) as doctests that share their
-variables, shell blocks (```console) command by command, if the command is one of ours or only shows a file. Documents
-show true answers: words and counts must be the same again, decimals close, and times and sizes may be any.
+A document runs from top to bottom in an empty folder: Python blocks (```pycon) as doctests that share their variables,
+shell blocks (```console) command by command if the command is ours or only shows a file. Words and counts of the output
+must match, decimals must be close, times and sizes may differ.
 """
 
 from __future__ import annotations
 
 import doctest
+import importlib.util
 import os
 import re
 import shlex
@@ -20,6 +21,8 @@ from shared.warm_python import ramify_command, warm_python
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
+# Pages without examples to run, but with links and paths.
+LINKED = [*DOCUMENTS, ROOT / "CHANGELOG.md", *sorted((ROOT / "benchmarks").rglob("README.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 RUN = ("ramify", "cat", "head", "ls")
@@ -129,19 +132,50 @@ def test_documents_have_examples_of_both_kinds():
     assert languages.count("console") >= 5
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+linked = pytest.mark.parametrize("document", LINKED, ids=lambda document: str(document.relative_to(ROOT)))
+
+
+@linked
 def test_links_lead_somewhere(document):
     text = document.read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)", text):
         if "://" not in target:
-            assert (document.parent / target).exists(), f"{document.name} points to {target}"
+            page = (document.parent / target) if target else document
+            assert page.exists(), f"{document.name} points to {target}"
+            assert not anchor or anchor in anchors(page), f"{document.name} points to {target}#{anchor}"
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+def anchors(page):
+    """The anchors of a page's headings, as GitHub forms them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@linked
 def test_files_that_are_named_exist(document):
     text = document.read_text(encoding="utf-8")
-    for path in re.findall(r"`((?:src/ramify|core|tests|benchmarks|docs|examples)/[\w./]+)`", text):
-        assert (ROOT / path).exists(), f"{document.name} names {path}"
+    for path in re.findall(r"`((?:src/ramify|core|tests|benchmarks|docs|examples)/[\w./-]+)`", text):
+        assert path.startswith("benchmarks/work") or (ROOT / path).exists(), f"{document.name} names {path}"
+
+
+@linked
+def test_modules_and_names_that_are_mentioned_exist(document):
+    text = document.read_text(encoding="utf-8")
+    for name in re.findall(r"-m (benchmarks[\w.]*)", text):
+        assert (ROOT / f"{name.replace('.', '/')}.py").exists(), f"{document.name} names {name}"
+    for name in re.findall(r"`(ramify(?:\.\w+)+)[(`]", text):
+        assert is_defined(name), f"{document.name} names {name}"
+
+
+def is_defined(name):
+    """Whether a dotted name is a module, or an attribute of one."""
+    module, _, attribute = name.rpartition(".")
+    try:
+        if importlib.util.find_spec(name) is not None:
+            return True
+    except ModuleNotFoundError:
+        pass  # its parent is not a package
+    return hasattr(importlib.import_module(module), attribute)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)

@@ -25,7 +25,7 @@ LEAST_SHARE, ENOUGH_WORK, MAX_ROWS = 0.05, 2e6, 12_288
 # How much better than the first a candidate must be: below that the sample cannot tell.
 MARGIN = 0.003
 # By how much the second must beat the first for the others, further along the same way, to be worth trying. The loss
-# bends upwards: on the multi-label sets of benchmarks/README.md each step gains 0.015 to 0.09 less than the last.
+# bends upwards: on the multi-label sets of benchmarks/plt/README.md each step gains 0.015 to 0.09 less than the last.
 PROMISING = 0.01
 
 
