@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from ramify.base.input_checks import Query
 
 from benchmarks import WORK
 from benchmarks.datasets import Problem, load, prepare
 from ramify import FastXMLClassifier, PLTClassifier, ThresholdClassifier, decide, metrics
 from ramify.base.answers import keep_best
 from ramify.base.classifier import TrainingData
-from ramify.base.input_checks import Query
 
 
 class OneFastXML(FastXMLClassifier):

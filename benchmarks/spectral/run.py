@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from ramify.base.input_checks import Query
 
 from benchmarks import datasets
 from ramify import SpectralTreeClassifier, metrics
-from ramify.base.input_checks import Query
 from ramify.data import load_xmc
 from ramify.data.csr import csr_parts
 from ramify.data.synthetic import make_dense, make_multiclass

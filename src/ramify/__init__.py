@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ramify import plots as plots
     from ramify import progressive as progressive
     from ramify import trees as trees
-    from ramify.files.save_load import load as load
-    from ramify.files.save_load import load_fitted as load_fitted
+    from ramify.base.save_load import load as load
+    from ramify.base.save_load import load_fitted as load_fitted
     from ramify.models.fastxml.classifier import FastXMLClassifier as FastXMLClassifier
     from ramify.models.filter_tree.classifier import FilterTreeClassifier as FilterTreeClassifier
     from ramify.models.lomtree.classifier import LOMTreeClassifier as LOMTreeClassifier
@@ -42,7 +42,7 @@ def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return import_module(f"ramify.{name}")
     is_function = name in _FUNCTIONS
-    value = getattr(import_module("ramify.files.save_load"), name) if is_function else registry.load_class(name)
+    value = getattr(import_module("ramify.base.save_load"), name) if is_function else registry.load_class(name)
     globals()[name] = value
     return value
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from frequency_classifier import FrequencyClassifier
 from model_files import X, Y, data_file, write_manifest
 from ramify import PLTClassifier
+from ramify.base import save_load as persist
 from ramify.files import directory as model_directory
-from ramify.files import save_load as persist
 from ramify.files.directory import ModelFileError
 from ramify.files.tensors import MAX_HEADER, TensorFileError, read_tensors
 

@@ -16,8 +16,8 @@ import scipy.sparse as sp
 from frequency_classifier import FrequencyClassifier
 from frequency_classifier.model import FrequencyModel
 from ramify import _core
+from ramify.base import save_load as persist
 from ramify.files import directory as model_directory
-from ramify.files import save_load as persist
 
 N_LABELS = 50_000
 processes = multiprocessing.get_context("fork")  # a fresh interpreter for each would take longer than the test

@@ -17,7 +17,7 @@ from sklearn.model_selection import KFold, cross_val_score
 from contract.classifiers import CONVERGED
 from contract.small_data import once_per_path, same
 from ramify import ThresholdClassifier
-from ramify.files import save_load as persist
+from ramify.base import save_load as persist
 
 LABELS = ["Y", "collections", "y"]
 

@@ -16,9 +16,10 @@ from scipy import sparse
 
 from frequency_classifier import FrequencyClassifier
 from model_files import X, Y, data_file, write_manifest
+from ramify.base import save_load as persist
 from ramify.data.names import NameTable
 from ramify.files import directory as model_directory
-from ramify.files import save_load as persist
+from ramify.files import packing
 from ramify.files.directory import ModelFileError
 from ramify.files.tensors import ALIGNMENT, read_tensors, write_tensors
 from ramify.trees import LabelTree
@@ -113,8 +114,8 @@ values = st.recursive(
 @given(values)
 def test_values_come_back_through_json(value):
     store: dict[str, np.ndarray] = {}
-    packed = json.loads(json.dumps(persist.pack(value, "value", store), allow_nan=False))
-    assert repr(persist.unpack(packed, store)) == repr(value)
+    packed = json.loads(json.dumps(packing.pack(value, "value", store), allow_nan=False))
+    assert repr(packing.unpack(packed, store)) == repr(value)
 
 
 def test_arrays_strings_and_trees_come_back():
@@ -128,7 +129,7 @@ def test_arrays_strings_and_trees_come_back():
         "scalars": [np.float32(0.5), np.int8(3), np.bool_(True), np.str_("x")],
     }
     store: dict[str, np.ndarray] = {}
-    again = persist.unpack(json.loads(json.dumps(persist.pack(value, "value", store))), store)
+    again = packing.unpack(json.loads(json.dumps(packing.pack(value, "value", store))), store)
     for name in ("numbers", "words", "objects"):
         assert again[name].dtype == value[name].dtype
         assert again[name].tolist() == value[name].tolist()
@@ -143,7 +144,7 @@ def test_arrays_strings_and_trees_come_back():
 )
 def test_values_that_only_code_could_make_are_refused_by_name(value):
     with pytest.raises(ModelFileError, match=r"parameters\.tree is a"):
-        persist.pack(value, "parameters.tree", {})
+        packing.pack(value, "parameters.tree", {})
 
 
 def test_a_parameter_that_is_code_is_replaced_by_what_it_led_to(tmp_path):

@@ -16,7 +16,7 @@ from model_files import write_manifest
 from ramify import registry
 from ramify.files import directory as model_directory
 from ramify.files.tensors import write_tensors
-from twins.process import run
+from shared.warm_python import run
 
 STORED = {path.stem: path for path in sorted((Path(__file__).parent / "version_2").glob("*.json"))}
 READER = "import sys; from files.test_version_2 import answer_all; answer_all(sys.argv[1])"

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _check_sample_weight
 
+from ramify.base import save_load
 from ramify.base.fitted import FittedModel
 from ramify.base.model import NO_OPTIONS, Model
 from ramify.base.schema import Schema
@@ -23,7 +24,6 @@ from ramify.common.progress import shown
 from ramify.common.validation import check_jobs, number_of_threads
 from ramify.decide.decisions import check_thresholds
 from ramify.explain.score import ExplainedLabel
-from ramify.files import save_load
 
 
 class ExtremeClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]

@@ -15,7 +15,7 @@ from ramify.files.directory import MANIFEST
 
 def load_model(path: Path, threads: int | None = None) -> Any:
     """Load a model that predicts with this many threads."""
-    from ramify.files.save_load import load
+    from ramify.base.save_load import load
 
     return load(path).set_params(n_jobs=n_jobs(threads))
 

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ramify import MemoryTreeClassifier
+from ramify.base import save_load as persist
 from ramify.base.model import State
 from ramify.data.csr import csr_parts
-from ramify.files import save_load as persist
 from ramify.files.directory import ModelFileError
 from ramify.models.memory_tree.model import MemoryTreeModel
 from shared.damages import damages

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from ramify import OnlinePLTClassifier
+from ramify.base import save_load as persist
 from ramify.base.model import State
 from ramify.base.stream_schema import StreamSchema
 from ramify.data.csr import csr_parts
-from ramify.files import save_load as persist
 from ramify.files.directory import ModelFileError
 from ramify.models.online_plt.model import OnlinePLTModel
 from shared.damages import damages

@@ -165,5 +165,5 @@ def test_a_forest_that_does_not_fit_its_labels_is_refused(data, fitted, tmp_path
         fitted.save(tmp_path / "model")
     finally:
         fitted.model_.arrays["label"][0] = before
-    with pytest.raises(ramify.files.save_load.ModelFileError, match="label"):
+    with pytest.raises(ramify.base.save_load.ModelFileError, match="label"):
         ramify.load(tmp_path / "model")

@@ -65,7 +65,7 @@ def test_a_file_without_its_space_is_refused(data, tmp_path):
     clf = spectral(**SMALL, **LEARNED).fit(data.X[:300], data.Y[:300])
     clf.model_.tree = replace(clf.filter_, arrays={**clf.filter_.arrays, "space": clf.filter_.arrays["space"][:-1]})
     clf.save(tmp_path / "model")
-    with pytest.raises(ramify.files.save_load.ModelFileError, match="does not hold a sound"):
+    with pytest.raises(ramify.base.save_load.ModelFileError, match="does not hold a sound"):
         ramify.load(tmp_path / "model")
 
 

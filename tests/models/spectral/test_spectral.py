@@ -355,7 +355,7 @@ def test_files_whose_arrays_do_not_fit_are_refused(data, tmp_path, part, name, s
     arrays = clf.filter_.arrays if part == "tree" else clf.model_.base.arrays
     arrays[name] = np.ascontiguousarray(spoil(arrays[name]))
     clf.save(tmp_path / "model")
-    with pytest.raises(ramify.files.save_load.ModelFileError, match="does not hold a sound SpectralTreeClassifier"):
+    with pytest.raises(ramify.base.save_load.ModelFileError, match="does not hold a sound SpectralTreeClassifier"):
         ramify.load(tmp_path / "model")
 
 

@@ -19,7 +19,7 @@ _ANOTHER = "start a new model with --new, or use another directory"
 
 def resumed(requested: Any, settings: Settings) -> Any:
     """The model of the checkpoint, if the command line does not contradict it."""
-    from ramify.files.save_load import load
+    from ramify.base.save_load import load
     from ramify.models.online_plt.classifier import OnlinePLTClassifier
 
     loaded = load(settings.model)

@@ -1,115 +1,23 @@
-"""Model files: `save` and `load`. Loading runs no code: classes come from the registry, values from JSON and arrays."""
+"""Values of a manifest: anything that a model file holds, as JSON that refers to arrays by name."""
 
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-import ramify
 from ramify import registry
 from ramify.data.names import NameTable
-from ramify.files.directory import ModelFileError, read_model, write_model
-from ramify.files.version_2 import upgrade
+from ramify.files.directory import ModelFileError
 from ramify.trees.label_tree import LabelTree
-
-if TYPE_CHECKING:
-    from ramify.base.fitted import FittedModel
 
 _MANY = 64
 
 
-def save(classifier: Any, path: str | os.PathLike[str]) -> None:
-    """Save a fitted classifier to a directory, which is replaced as a whole or, if interrupted, not at all."""
-    name = type(classifier).__name__
-    if not registry.is_registered(type(classifier)):
-        raise ModelFileError(
-            f"{type(classifier).__module__}.{name} is not one of the library's own classifiers, "
-            "and only those have model files: use pickle or joblib for classes of your own"
-        )
-    arrays: dict[str, NDArray[Any]] = {}
-    with classifier._fitted().lock:  # schema and model must be of the same moment
-        fitted: FittedModel = classifier._answering()
-        content = {
-            "library_version": ramify.__version__,
-            "class": name,
-            "parameters": _pack_parameters(classifier, "parameters", arrays),
-            "fitted": pack(fitted.values(), "fitted", arrays),
-            "model": pack(fitted.model.state()._asdict(), "model", arrays),
-        }
-    write_model(path, content, arrays)
-
-
-def load(path: str | os.PathLike[str], verify: bool | None = None) -> Any:
-    """Load a classifier that `save` has written; its arrays are memory-mapped, so processes share them.
-
-    `verify=True` compares every byte with the checksum; by default this is done for models of up to 64 MB.
-
-    >>> import tempfile
-    >>> from ramify import PLTClassifier
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     PLTClassifier(random_state=0).fit(["red apple", "green pear"] * 5, ["apple", "pear"] * 5).save(folder)
-    ...     load(folder).predict(["a green pear"]).tolist()
-    ['pear']
-    """
-    with _reading(path, verify) as (name, manifest, arrays):
-        fitted = _fitted_model(name, manifest, arrays)
-        parameters = unpack(manifest["parameters"], arrays, fitted.schema.vectorizer)
-        classifier = registry.load_class(name)(**parameters)
-        classifier._set_fitted(fitted)
-    return classifier
-
-
-def load_fitted(path: str | os.PathLike[str], verify: bool | None = None) -> FittedModel:
-    """Load the schema and the model of a classifier, to query them: needs no scikit-learn for rows of numbers.
-
-    >>> import tempfile
-    >>> from ramify import PLTClassifier
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     PLTClassifier(random_state=0).fit(["red apple", "green pear"] * 5, ["apple", "pear"] * 5).save(folder)
-    ...     load_fitted(folder).predict_one("a green pear", top_k=1)[0][0]
-    'pear'
-    """
-    with _reading(path, verify) as (name, manifest, arrays):
-        return _fitted_model(name, manifest, arrays)
-
-
-@contextmanager
-def _reading(
-    path: str | os.PathLike[str], verify: bool | None
-) -> Iterator[tuple[str, dict[str, Any], dict[str, NDArray[Any]]]]:
-    """The class, manifest and arrays of a model; whatever is wrong with them becomes a ModelFileError."""
-    manifest, arrays = read_model(path, verify)
-    name = manifest.get("class")
-    if not isinstance(name, str) or name not in registry.CLASSIFIERS:
-        raise ModelFileError(
-            f"{path} holds a {str(name)[:60]!r}, which ramify {ramify.__version__} does not have "
-            f"(saved by {str(manifest.get('library_version'))[:20]}): upgrade ramify"
-        )
-    try:
-        yield name, upgrade(manifest) if manifest["format_version"] == 2 else manifest, arrays
-    except ModelFileError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise ModelFileError(
-            f"{path} does not hold a sound {name} (saved by ramify {str(manifest.get('library_version'))[:20]}, "
-            f"this is {ramify.__version__}): {type(error).__name__}: {error}"
-        ) from error
-
-
-def _fitted_model(name: str, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
-    from ramify.base.fitted import FittedModel
-
-    model_class = registry.load_model_class(name)
-    return FittedModel.restore(name, unpack(manifest["fitted"], arrays), model_class, unpack(manifest["model"], arrays))
-
-
-def _pack_parameters(model: Any, where: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+def pack_parameters(model: Any, where: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     packed = {}
     for name, value in model.get_params(deep=False).items():
         if name == "vectorizer" and hasattr(value, "fit_transform"):
@@ -153,7 +61,7 @@ def pack(value: Any, where: str, arrays: dict[str, NDArray[Any]]) -> Any:
     if isinstance(value, np.ndarray):
         return _pack_array(value, where, arrays)
     if registry.is_registered(type(value)):
-        return {"$model": type(value).__name__, "parameters": _pack_parameters(value, where, arrays)}
+        return {"$model": type(value).__name__, "parameters": pack_parameters(value, where, arrays)}
     raise ModelFileError(
         f"{where} is a {type(value).__name__} ({repr(value)[:60]}), which a model file cannot hold: "
         "give numbers, strings, arrays, a LabelTree, or the name of one of the library's own functions"
