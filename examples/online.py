@@ -1,4 +1,4 @@
-"""A stream of tickets: a model that begins with nothing, meets new labels and words, is tested as it learns, goes on.
+"""A stream of tickets: a model starts empty, meets new labels and words, is evaluated as it learns, and is resumed.
 
 Run:  python examples/online.py
 """
@@ -34,7 +34,7 @@ def main() -> None:
     clf = OnlinePLTClassifier(random_state=0)
     topics = list(TOPICS)
 
-    # Three topics at first, then two more that nobody has announced. Each ticket is a test before it is a lesson.
+    # Three topics at first, then two new ones. Each ticket is predicted before it is learned.
     for known in (topics[:3], topics):
         result = progressive.evaluate(clf, tickets(600, known, seed=len(known)), window=200, k=(1,))
         scores = ", ".join(f"{100 * window.score.accuracy:.0f}%" for window in result.windows)
@@ -44,11 +44,11 @@ def main() -> None:
     print("photo, battery, empty:", ", ".join(f"{label} {p:.0%}" for label, p in answer))
 
     with tempfile.TemporaryDirectory() as folder:
-        clf.save(f"{folder}/online")  # goes on where it stood
+        clf.save(f"{folder}/online")  # resumes where it stopped
         again = ramify.load(f"{folder}/online")
         again.learn_one({"keyboard": 1.0, "stuck": 1.0}, ["keys"])
         print("after one more ticket:", again.predict_one({"keyboard": 1.0}, top_k=1)[0][0])
-        clf.freeze().save(f"{folder}/serving")  # smaller, and learns no more
+        clf.freeze().save(f"{folder}/serving")  # smaller, no longer learns
         assert ramify.load(f"{folder}/serving").predict_one({"photo": 1.0}, top_k=1)[0][0] == "camera"
 
 

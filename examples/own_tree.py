@@ -1,4 +1,4 @@
-"""Three trees over the same labels, and what the shape costs: a hierarchy that one knows, k-means, one-against-all.
+"""Three trees over the same labels, and the cost of each: a known hierarchy, k-means, one-against-all.
 
 Run:  python examples/own_tree.py
 """

@@ -1,4 +1,4 @@
-"""Learn from a stream, test first: labels appear that nobody knew, and two policies are compared in one picture.
+"""Progressive validation on a stream: new labels appear, and two policies are compared in one plot.
 
 Run:  python examples/stream.py
 """
@@ -16,7 +16,7 @@ from ramify.data.synthetic import make_multilabel
 
 
 def notes() -> Iterator[tuple[str, list[str]]]:
-    """Notes without end; from the hundredth on they know a new fruit."""
+    """An endless stream of notes; a new fruit appears after the hundredth."""
     for number in itertools.count():
         fruit = "cherry" if number > 100 and number % 3 == 0 else "apple"
         colour = ("red", "green")[number % 2]

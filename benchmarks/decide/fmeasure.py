@@ -4,8 +4,8 @@ This is table 2 of "Extreme F-Measure Maximization using Sparse Probability Esti
 
     python -m benchmarks.decide.fmeasure --data ../shared/data --sets bibtex,delicious,eurlex57k,debian-depends
 
-A model is an entry of MODELS; its inner products are counted if it has `_n_inner_products`. Times are CPU time of
-one thread. The fixed decisions use the model trained on all rows, and the k of "best top-k" is chosen on the test rows
+A model is an entry of MODELS; its inner products are counted if the method counts them. Times are CPU time of one
+thread. The fixed decisions use the model trained on all rows, and the k of "best top-k" is chosen on the test rows
 themselves, so the comparison does not favour the tuned decisions.
 """
 
@@ -19,13 +19,12 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from ramify.base.input_checks import Query
 
 from benchmarks import WORK
 from benchmarks.datasets import Problem, load, prepare
 from ramify import FastXMLClassifier, PLTClassifier, ThresholdClassifier, decide, metrics
 from ramify.base.answers import keep_best
-from ramify.base.classifier import TrainingData
+from ramify.base.training import TrainingData
 
 
 class OneFastXML(FastXMLClassifier):
@@ -34,14 +33,15 @@ class OneFastXML(FastXMLClassifier):
     forests: ClassVar[dict[Any, tuple[Any, float]]] = {}
     saved = 0.0
 
-    def _fit(self, data: TrainingData) -> None:
+    def _train(self, data: TrainingData) -> Any:
         rows = (*data.X.shape, float(data.X.sum()), float(data.Y.indices.sum()))
         if rows in self.forests:
-            self.forest_, self.saved = self.forests[rows]
-            return
+            forest, self.saved = self.forests[rows]
+            return forest
         began = time.process_time()
-        super()._fit(data)
-        self.forests[rows] = self.forest_, time.process_time() - began
+        forest = super()._train(data)
+        self.forests[rows] = forest, time.process_time() - began
+        return forest
 
 
 SETS = ("bibtex", "delicious", "eurlex57k", "debian-depends")
@@ -108,9 +108,8 @@ def lines(name: str, make: Callable[[], Any], train: Problem, test: Problem, tun
     k = max(tops)[1]
     began = time.process_time()
     decided = ones(plain.predict_proba(test.X, top_k=k))
-    yield line(
-        name, f"best top-k (k = {k})", decided, test, time.process_time() - began, products(plain, test, Query(k))
-    )
+    taken = time.process_time() - began
+    yield line(name, f"best top-k (k = {k})", decided, test, taken, products(plain, test, top_k=k))
     for decision, settings in TUNERS.items():
         if not fnmatch.fnmatch(decision, tuners):
             continue
@@ -124,8 +123,8 @@ def timed(name: str, decision: str, model: Any, test: Problem) -> Line:
     began = time.process_time()
     decided = model.predict(test.X)
     taken = time.process_time() - began
-    query = Query(threshold=model._decision_threshold())
-    return line(name, decision, decided, test, taken, products(model, test, query))
+    threshold = getattr(model, "thresholds_", 0.5)
+    return line(name, decision, decided, test, taken, products(model, test, threshold=threshold))
 
 
 def line(name: str, decision: str, decided: Any, test: Problem, taken: float, n_products: float | None) -> Line:
@@ -134,11 +133,12 @@ def line(name: str, decision: str, decided: Any, test: Problem, taken: float, n_
     return Line(name, decision, empty_0, empty_1, decided.nnz / n, 1000 * taken / n, n_products)
 
 
-def products(model: Any, test: Problem, query: Query) -> float | None:
-    """Inner products a row, where the model counts them."""
-    if not hasattr(getattr(model, "estimator_", model), "_n_inner_products"):
+def products(model: Any, test: Problem, **query: Any) -> float | None:
+    """Inner products per row, if the method counts them."""
+    try:
+        return float(model.n_inner_products(test.X, **query) / test.X.shape[0])
+    except TypeError:
         return None
-    return float(model._n_inner_products(model._check_rows(test.X), query) / test.X.shape[0])
 
 
 def ones(answer: Any) -> Any:

@@ -15,7 +15,7 @@ PACKAGE = "ramify"
 IMPORT = "ramify.models.online_plt.classifier"
 INSTALL: list[list[str]] = []
 PASSES = 1000
-PAPERS = {"learning_rate": 1.0, "eps": 0.01, "decay": 0.0, "bias": 1.0}
+PAPERS = {"optimizer": {"learning_rate": 1.0, "eps": 0.01, "decay": 0.0}, "bias": 1.0}
 WARM = {"warm_share": 0.1}
 SETTINGS = {
     "fair": Setting(),
@@ -27,7 +27,7 @@ SETTINGS = {
     "random-papers-steps": Setting({"policy": "random"} | PAPERS),
     "batch": Setting({"kind": "batch"}),
     "incremental": Setting({"policy": None, "tree": "kmeans"}),
-    "incremental-wide": Setting({"policy": None, "tree": "kmeans", "b": 24, "b_max": 63}),
+    "incremental-wide": Setting({"policy": None, "tree": "kmeans", "arity": 24, "max_leaf": 63}),
     "incremental-papers-steps": Setting({"policy": None, "tree": "kmeans"} | PAPERS),
     "warm-best": Setting({"policy": "best"} | WARM),
     "warm-fair": Setting(WARM),
@@ -46,9 +46,9 @@ SETTINGS |= {f"warm-best-{share}": Setting({"policy": "best", "warm_share": shar
 SETTINGS |= {
     f"warm-only-{share}": Setting({"policy": None, "tree": "kmeans", "only_share": share}) for share in (0.05, 0.2, 0.5)
 }
-SETTINGS |= {  # the paper's b_max for few-shot classes
-    f"{policy}-one-label-b-max-10": Setting(
-        {"policy": policy, "b": 2, "b_max": 10, "one_label": True}, kind="multiclass"
+SETTINGS |= {  # the paper's pre-leaf nodes for few-shot classes
+    f"{policy}-one-label-max-leaf-10": Setting(
+        {"policy": policy, "arity": 2, "max_leaf": 10, "one_label": True}, kind="multiclass"
     )
     for policy in ("fair", "best", "random")
 }
@@ -57,8 +57,11 @@ SETTINGS |= {  # the paper's b_max for few-shot classes
 class Learner:
     def __init__(self, parameters: dict[str, Any], threads: int, folder: Path, problem: datasets.Problem) -> None:
         import ramify
+        from ramify.optimizers import AdaGrad
 
         rest = dict(parameters)
+        if "optimizer" in rest:
+            rest["optimizer"] = AdaGrad(**rest["optimizer"])
         self.threads = threads
         self.one_label = rest.pop("one_label", False)
         self.is_progressive = rest.pop("progressive", False)
@@ -84,12 +87,13 @@ class Learner:
         if self.is_progressive:
             self._test_and_learn(X, y)
             return
-        if self.warm_share and not hasattr(self.model, "learner_"):
+        if self.warm_share and not hasattr(self.model, "model_"):
             n_warm = round(self.warm_share * X.shape[0])
             self.model.warm_start(X[:n_warm], y[:n_warm])
         self.model.partial_fit(X[n_warm:], y[n_warm:])
-        if hasattr(self.model.learner_, "apply_all"):
-            self.model.learner_.apply_all(self.threads)  # what waits in queues is work too
+        learner = self.model.model_.learner
+        if hasattr(learner, "apply_all"):
+            learner.apply_all(self.threads)  # queued examples count as learning
 
     def _test_and_learn(self, X: sp.csr_matrix, y: Any) -> None:
         from ramify import progressive
@@ -106,7 +110,7 @@ class Learner:
         return labels
 
     def details(self) -> dict[str, Any]:
-        if not hasattr(self.model, "learner_"):
+        if not hasattr(self.model, "partial_fit"):
             return {}
         if not hasattr(self.model, "tree_"):
             return {"examples": self.model.n_examples_, "learner_mb": self.model.memory_ / 1e6}

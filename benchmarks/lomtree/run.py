@@ -27,6 +27,7 @@ from benchmarks import ROOT, WORK, environments
 from benchmarks.lomtree import sets
 from benchmarks.lomtree.sets import ClassSet, Rows, write_vw
 from benchmarks.measure import Stopwatch
+from ramify.optimizers import AdaGrad
 
 RATES = (0.25, 0.5, 1.0, 2.0, 4.0)
 NODES = (1, 4, 16, 64)
@@ -36,7 +37,7 @@ PEERS = ("log_multi", "recall_tree", "oaa")  # its memory tree: benchmarks/memor
 def ours(name: str, passes: int, **settings: Any) -> Any:
     from ramify.registry import make_classifier
 
-    repeated = {} if name in ("random-tree", "oaa") else {"passes": passes}
+    repeated = {} if name in ("random-tree", "oaa") else {"n_epochs": passes}
     return make_classifier(name, n_jobs=1, random_state=0, **repeated, **settings)
 
 
@@ -52,7 +53,7 @@ def measured(name: str, passes: int, train: Rows, test: Rows, orders: int = 1, *
         with Stopwatch() as training:
             clf.fit(rows.X, rows.y)
             if name == "online-oaa":
-                clf.learner_.apply_all(1)  # what waits in queues is work too
+                clf.model_.learner.apply_all(1)  # queued examples count as training
         with Stopwatch() as testing:
             predicted = clf.predict(test.X)
         error = 100 * float(np.mean(predicted != test.y))
@@ -66,7 +67,7 @@ def grid(name: str, n_classes: int, quick: bool) -> list[dict[str, Any]]:
     if name == "lomtree":
         return [
             {
-                "learning_rate": rate,
+                "optimizer": AdaGrad(learning_rate=rate),
                 "max_nodes": nodes * n_classes - 1,
                 "forgetting": forgetting,
                 "normalize": normalize,
@@ -74,7 +75,7 @@ def grid(name: str, n_classes: int, quick: bool) -> list[dict[str, Any]]:
             for rate, nodes, forgetting, normalize in itertools.product(rates, NODES, (0.03, 0.1), (True, False))
         ]
     if name == "filter-tree":
-        return [{"learning_rate": rate} for rate in rates]
+        return [{"optimizer": AdaGrad(learning_rate=rate)} for rate in rates]
     return [{}]
 
 

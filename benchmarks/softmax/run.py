@@ -30,9 +30,9 @@ INSTALL = [["fasttext-wheel==0.9.2", "numpy<2", "scipy<1.14"]]
 WIDE: dict[str, Any] = {"arity": 16, "max_leaf": 100}
 # What is compared: settings of both, then ramify's own by line.
 SETS: dict[str, dict[str, Any]] = {
-    "stackexchange-cooking": {"dim": 100, "epochs": 25, "learning_rate": 0.5, "word_ngrams": 1},
-    "stackexchange-cooking, pairs of words": {"dim": 100, "epochs": 25, "learning_rate": 0.5, "word_ngrams": 2},
-    "eurlex57k": {"dim": 100, "epochs": 5, "learning_rate": 0.5, "word_ngrams": 1},
+    "stackexchange-cooking": {"dim": 100, "n_epochs": 25, "learning_rate": 0.5, "word_ngrams": 1},
+    "stackexchange-cooking, pairs of words": {"dim": 100, "n_epochs": 25, "learning_rate": 0.5, "word_ngrams": 2},
+    "eurlex57k": {"dim": 100, "n_epochs": 5, "learning_rate": 0.5, "word_ngrams": 1},
 }
 LINES: dict[str, dict[str, Any]] = {
     "softmax, Huffman": {"loss": "softmax"},
@@ -123,7 +123,7 @@ def text_file(name: str, split: str, data: list[Path], work: Path) -> Path:
 
 
 def run_fasttext(python: Path, files: list[Path], settings: dict[str, Any]) -> Result:
-    names = {"dim": "dim", "epochs": "epoch", "learning_rate": "lr", "word_ngrams": "wordNgrams"}
+    names = {"dim": "dim", "n_epochs": "epoch", "learning_rate": "lr", "word_ngrams": "wordNgrams"}
     theirs = json.dumps({names[key]: value for key, value in settings.items()})
     asked = [str(python), "-m", "benchmarks.softmax.fasttext_worker", *(str(file.resolve()) for file in files), theirs]
     said = json.loads(subprocess.run(asked, check=True, capture_output=True, text=True, cwd=ROOT).stdout)
@@ -132,9 +132,10 @@ def run_fasttext(python: Path, files: list[Path], settings: dict[str, Any]) -> R
 
 
 def run_ramify(files: list[Path], settings: dict[str, Any]) -> Result:
-    vectorizer = WordNgramVectorizer(word_ngrams=settings["word_ngrams"], tokens="whitespace", lowercase=False)
+    rest = dict(settings)
+    vectorizer = WordNgramVectorizer(word_ngrams=rest.pop("word_ngrams"), tokens="whitespace", lowercase=False)
     start = time.process_time()
-    clf = TreeSoftmaxClassifier(vectorizer=vectorizer, n_jobs=1, random_state=0, **settings)
+    clf = TreeSoftmaxClassifier(vectorizer=vectorizer, n_jobs=1, random_state=0, **rest)
     clf.fit(*load_fasttext(files[0]))
     trained = time.process_time() - start
     texts, truth = load_fasttext(files[1])
@@ -146,7 +147,8 @@ def run_values(settings: dict[str, Any], data: list[Path], work: Path) -> Result
     train, test = load(folder, "train"), load(folder, "test")
     start = time.process_time()
     line = LINES["plt, lam = 1, arity 16, leaves of 100"]
-    clf = TreeSoftmaxClassifier(n_jobs=1, random_state=0, **{**settings, **line}).fit(train.X, train.Y)
+    rest = {name: value for name, value in {**settings, **line}.items() if name != "word_ngrams"}
+    clf = TreeSoftmaxClassifier(n_jobs=1, random_state=0, **rest).fit(train.X, train.Y)
     trained = time.process_time() - start
     truth = np.split(test.Y.indices, test.Y.indptr[1:-1])
     return answered(clf, test.X, [row.tolist() for row in truth], trained)
@@ -156,7 +158,7 @@ def answered(clf: Any, rows: Any, truth: list[list[Any]], trained: float) -> Res
     start = time.process_time()
     answers = clf.predict_labels(rows, top_k=5)
     asked = (time.process_time() - start) / len(truth)
-    depth = float(np.mean([clf.tree_.depth_of(clf.label_encoding_.columns([row[0][0]])[0]) for row in answers]))
+    depth = float(np.mean([clf.tree_.depth_of(clf.schema_.labels.columns([row[0][0]])[0]) for row in answers]))
     with tempfile.TemporaryDirectory() as folder:
         clf.save(folder)
         size = sum(file.stat().st_size for file in Path(folder).iterdir())

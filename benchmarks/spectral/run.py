@@ -20,24 +20,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from ramify.base.input_checks import Query
 
 from benchmarks import datasets
 from ramify import SpectralTreeClassifier, metrics
 from ramify.data import load_xmc
 from ramify.data.csr import csr_parts
 from ramify.data.synthetic import make_dense, make_multiclass
-from ramify.models.spectral import BaseClassifier, TreeSettings, eigen_split, grow_candidate_tree
+from ramify.models.spectral import BaseClassifier, CandidateScorer, TreeSettings, eigen_split, grow_candidate_tree
 
 # The filter at the paper's settings (25 candidates, depth 12) then has about the recall that it has on ALOI, 96.5 %.
 ALOI_NOISE = 0.6
 SETTINGS: dict[str, dict[str, Any]] = {
-    "isolet-1560": {"n_candidates": 3, "rank": 24, "passes": 20, "depth": 6},
-    "wordnet-parent": {"n_candidates": 1000, "rank": 64, "passes": 5, "depth": 8},
-    "aloi-like": {"n_candidates": 100, "rank": 50, "passes": 4, "depth": 12, "noise": 3.0},
-    "eurlex57k": {"n_candidates": 400, "rank": 96, "passes": 5, "depth": 8},
+    "isolet-1560": {"n_candidates": 3, "rank": 24, "n_epochs": 20, "depth": 6},
+    "wordnet-parent": {"n_candidates": 1000, "rank": 64, "n_epochs": 5, "depth": 8},
+    "aloi-like": {"n_candidates": 100, "rank": 50, "n_epochs": 4, "depth": 12, "noise": 3.0},
+    "eurlex57k": {"n_candidates": 400, "rank": 96, "n_epochs": 5, "depth": 8},
 }
 LEARNED: dict[str, Any] = {"space": "learned", "deviation": "within", "noise": 1.0}
+# Settings of the tree and of the classifier behind it; the others are parameters of the classifier itself.
+OF_THE_TREE = ("noise", "deviation", "min_path")
+OF_THE_SCORER = ("rank", "n_epochs", "sampled_paths", "output_weights", "leaf_bias")
 # Chosen on a tenth of the training rows, held out.
 LEARNED_HERE: dict[str, dict[str, Any]] = {"wordnet-parent": {"depth": 10, "min_path": 0.02}}
 SWEEP = {
@@ -130,16 +132,16 @@ def variants(name: str, n_labels: int) -> dict[str, dict[str, Any]]:
     return {
         "flat": {"depth": 0, "n_candidates": n_labels},
         "tree": {},
-        "tree, one way while growing": {"noise": 0.0},
-        "tree, one way while training": {"sampled_paths": False},
+        "tree, one path while growing": {"noise": 0.0},
+        "tree, one path while training": {"sampled_paths": False},
         "tree, leaf-specific output weights": {"output_weights": "leaf"},
         "tree, no leaf bias": {"leaf_bias": False},
-        "tree, 4 ways": {"ways": 4},
+        "tree, 4 leaves": {"n_leaves": 4},
         "learned space": learned,
-        "learned space, 4 ways": {**learned, "ways": 4},
-        "learned space, 8 ways": {**learned, "ways": 8},
-        "learned space, 16 ways": {**learned, "ways": 16},
-        "learned space of sampled labels, 8 ways": {**learned, "ways": 8, "sampled_labels": n_labels // 10},
+        "learned space, 4 leaves": {**learned, "n_leaves": 4},
+        "learned space, 8 leaves": {**learned, "n_leaves": 8},
+        "learned space, 16 leaves": {**learned, "n_leaves": 16},
+        "learned space of sampled labels, 8 leaves": {**learned, "n_leaves": 8, "sampled_labels": n_labels // 10},
     }
 
 
@@ -150,9 +152,16 @@ def quality(clf: Any, data: Set) -> str:
     return " / ".join(f"{100 * metrics.precision_at_k(data.Y_test, answer, k):.2f}" for k in (1, 3, 5))
 
 
+def classifier(settings: dict[str, Any]) -> SpectralTreeClassifier:
+    own = {name: value for name, value in settings.items() if name not in OF_THE_TREE + OF_THE_SCORER}
+    tree = {name: settings[name] for name in OF_THE_TREE if name in settings}
+    scorer = CandidateScorer(**{name: settings[name] for name in OF_THE_SCORER if name in settings})
+    return SpectralTreeClassifier(tree_options=tree, estimator=scorer, random_state=0, n_jobs=1, **own)
+
+
 def line(name: str, variant: str, data: Set, settings: dict[str, Any]) -> None:
     start = time.process_time()
-    clf = SpectralTreeClassifier(random_state=0, n_jobs=1, **settings).fit(data.X, data.y)
+    clf = classifier(settings).fit(data.X, data.y)
     took = time.process_time() - start
     report = clf.training_report_
     candidates = clf.candidates(data.X_test)
@@ -163,7 +172,7 @@ def line(name: str, variant: str, data: Set, settings: dict[str, Any]) -> None:
     count = np.bincount(data.Y.indices, minlength=data.Y.shape[1])
     frequent = np.argsort(-count, kind="stable")[: settings["n_candidates"]]
     by_frequency = float(data.Y_test[:, frequent].sum() / data.Y_test.nnz)
-    products = clf._n_inner_products(data.X_test, Query(top_k=1)) / data.X_test.shape[0]
+    products = clf.n_inner_products(data.X_test, top_k=1) / data.X_test.shape[0]
     mean_candidates = np.diff(candidates.indptr).mean()
     recalls = " | ".join(f"{100 * number:.1f}" for number in (report["training_recall"], recall, by_frequency))
     print(
@@ -182,8 +191,8 @@ def findings(name: str, data: Set, only: list[str]) -> None:
 def sweep(name: str, data: Set) -> None:
     for k in SWEEP[name]:
         line(name, f"tree, k = {k}", data, {**SETTINGS[name], "n_candidates": k})
-        learned = variants(name, data.Y.shape[1])["learned space, 8 ways"]
-        line(name, f"learned space, 8 ways, k = {k}", data, {**SETTINGS[name], **learned, "n_candidates": k})
+        learned = variants(name, data.Y.shape[1])["learned space, 8 leaves"]
+        line(name, f"learned space, 8 leaves, k = {k}", data, {**SETTINGS[name], **learned, "n_candidates": k})
 
 
 # --- time ------------------------------------------------------------------------------------------------------------
@@ -231,20 +240,22 @@ def throughput(sizes: list[int]) -> None:
 def rates(n_labels: int) -> str:
     # What an answer costs depends on the tree's depth, its candidates and the labels, not on how well it was trained.
     data = make_multiclass(10_000, n_labels, 50_000, features_per_row=50)
-    clf = SpectralTreeClassifier(n_candidates=100, rank=48, passes=1, prune=0.01, random_state=0, n_jobs=1)
+    scorer, options = CandidateScorer(rank=48, n_epochs=1), {"prune": 0.01}
+    clf = SpectralTreeClassifier(n_candidates=100, tree_options=options, estimator=scorer, random_state=0, n_jobs=1)
     clf.partial_fit(data.X, data.y, classes=np.arange(n_labels))
     X = data.X[:1000]
     every_label = sp.csr_array(np.ones((1, n_labels), dtype=np.float32))
     flat_tree = grow_candidate_tree(X[:1], every_label, TreeSettings(depth=0, n_candidates=n_labels))
-    arrays = {**clf.base_.arrays, "slot_bias": np.zeros(n_labels, np.float32)}
-    flat = BaseClassifier(arrays, "low_rank", clf.base_.rank, False, 50_000)
+    base = clf.model_.base
+    arrays = {**base.arrays, "slot_bias": np.zeros(n_labels, np.float32)}
+    flat = BaseClassifier(arrays, "low_rank", base.rank, False, 50_000)
     asked = flat.core(flat_tree.core_arrays(), n_labels, n_labels, True, True)
-    several = copy.copy(clf).set_params(ways=4)
+    several = copy.copy(clf).set_params(n_leaves=4)
     seconds = (
         best_of(lambda: clf.predict_proba(X, top_k=5)),
         best_of(lambda: several.predict_proba(X, top_k=5)),
         best_of(lambda: asked.predict(*csr_parts(X), 5, 0.0, None, 1, 1)),
-        best_of(lambda: by_blas(X, clf.base_, 5)),
+        best_of(lambda: by_blas(X, base, 5)),
     )
     scored = np.diff(clf.candidates(X).indptr).mean()
     told = " | ".join(f"{X.shape[0] / s:,.0f}" for s in seconds)

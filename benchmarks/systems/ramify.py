@@ -18,19 +18,22 @@ READS_TEXT = False
 INSTALL: list[list[str]] = []  # measured in the environment that runs the benchmark
 SETTINGS = {
     "default": Setting(main=True),
-    "logistic": Setting({"loss": "logistic"}),
+    "logistic": Setting({"solver": {"loss": "logistic"}}),
     "three-trees": Setting({"n_trees": 3}, main=True),
-    "fixed": Setting({"C": 1.0, "positive_weight": 1.0}),
+    "fixed": Setting({"solver": {"C": 1.0, "positive_weight": 1.0}}),
     "fastxml": Setting({"model": "FastXMLClassifier"}),
     "multiclass": Setting({"one_label": True}, main=True, kind="multiclass"),
-    "multiclass-logistic": Setting({"one_label": True, "loss": "logistic"}, kind="multiclass"),
+    "multiclass-logistic": Setting({"one_label": True, "solver": {"loss": "logistic"}}, kind="multiclass"),
 }
 
 
 def train(problem: datasets.Problem, folder: Path, parameters: dict[str, Any], threads: int) -> dict[str, Stopwatch]:
     import ramify
+    from ramify.models.plt import PLTSolver
 
     rest = dict(parameters)
+    if "solver" in rest:
+        rest["solver"] = PLTSolver(**rest["solver"])
     target = problem.Y.indices if rest.pop("one_label", False) else problem.Y
     model = getattr(ramify, rest.pop("model", "PLTClassifier"))
     classifier = model(n_jobs=threads, random_state=0, **rest)

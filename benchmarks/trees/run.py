@@ -3,7 +3,7 @@
     python -m benchmarks.trees.run --data ../shared/data              # the three sets, lambda from 0 to 2
     python -m benchmarks.trees.run --data ../shared/data --variants   # the four curves of the paper's figure 3
     python -m benchmarks.trees.run --data ../shared/data --arity 32 --max-leaf 200 --lam 0,1,1.5
-    python -m benchmarks.trees.run --data ../shared/data --lam 0,1.5 --bounds 0,0.2,0.5 --beams 0,10
+    python -m benchmarks.trees.run --data ../shared/data --lam 0,1.5 --slacks 0,0.2,0.5 --beams 0,10
     python -m benchmarks.trees.run --data ../shared/data --sets debian-depends --max-leaf 1 --lam 0,1.5 --by-depth
     python -m benchmarks.trees.run --million                          # a tree for 1,000,000 labels on 2 cores
 
@@ -60,8 +60,8 @@ def main() -> None:
     parser.add_argument("--gamma", type=float, default=0.1)
     parser.add_argument("--frequency", default="marginal")
     parser.add_argument("--variants", action="store_true", help="all four ways to interpolate, for the lambdas above 0")
-    parser.add_argument("--bounds", default="0", help="searches that give up so much")
-    parser.add_argument("--beams", default="0", help="and of such width; 0: best first")
+    parser.add_argument("--slacks", default="0", help="slack of the search: 0 is exact")
+    parser.add_argument("--beams", default="0", help="width of the beam; 0: best first")
     parser.add_argument("--rows", type=int, default=20_000, help="test rows at most")
     parser.add_argument("--work", type=Path, default=WORK / "data")
     parser.add_argument("--million", action="store_true")
@@ -93,11 +93,11 @@ def measure_set(name: str, train: Problem, test: Problem, given: argparse.Namesp
             )
             with Stopwatch() as watch:
                 model.fit(train.X, y)
-            for bound in (float(part) for part in given.bounds.split(",")):
+            for slack in (float(part) for part in given.slacks.split(",")):
                 for beam in (int(part) for part in given.beams.split(",")):
                     title = f"lam {lam:g}" + (f", {words}" if words else "")
-                    title += (f", bound {bound:g}" if bound else "") + (f", beam {beam}" if beam else "")
-                    models[title] = (Search(model, bound, beam), watch.cpu)
+                    title += (f", slack {slack:g}" if slack else "") + (f", beam {beam}" if beam else "")
+                    models[title] = (Search(model, slack, beam), watch.cpu)
     if given.by_depth:
         return print_by_depth(name, {title: search for title, (search, _) in models.items()}, X)
     times = {k: timed([search for search, _ in models.values()], X, k) for k in (1, 5)}
@@ -125,8 +125,8 @@ def in_columns_of(Y: sp.csr_matrix, model: Any, answer: sp.csr_array) -> sp.csr_
 class Search:
     """One trained model, searched in one of several ways."""
 
-    def __init__(self, model: Any, bound: float, beam: int) -> None:
-        self._model, self._settings = model, {"bound": bound, "beam": beam or None}
+    def __init__(self, model: Any, slack: float, beam: int) -> None:
+        self._model, self._settings = model, {"slack": slack, "beam": beam or None}
 
     def model(self) -> Any:
         return self._model.set_params(**self._settings)

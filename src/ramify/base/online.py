@@ -129,7 +129,8 @@ class OnlineClassifier(ExtremeClassifier):
         assert isinstance(model, OnlineModel)
 
         def accept(rows: sparse.csr_array, indicator: sparse.csr_array) -> Piece:
-            return self._accept(weighted_rows(rows, indicator, sample_weight))
+            piece: Piece = self._accept(weighted_rows(rows, indicator, sample_weight))
+            return piece
 
         piece = schema.extend(X, y, accept)
         model.widen(schema.n_labels, schema.n_features)

@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any
 
 from ramify.data import DataError
-from ramify.data.files import GZIP_MAGIC, told_as_data_error
+from ramify.data.files import GZIP_MAGIC, data_errors
 
 _READ_AT_ONCE = 1 << 18
 _COPY_AGAIN = "the input was truncated or damaged: copy it again"
@@ -73,7 +73,7 @@ def opened(path: Path | None) -> Iterator[tuple[str, int]]:
         with _stdin() as descriptor:
             yield "stdin", descriptor
         return
-    with told_as_data_error(path):
+    with data_errors(path):
         descriptor = os.open(path, os.O_RDONLY)
         if os.path.isdir(path):
             os.close(descriptor)
