@@ -198,7 +198,7 @@ def _read_collections(rows: list[Any]) -> tuple[list[Any], NDArray[np.int64]]:
         if not isinstance(label, str | int | np.integer) or isinstance(label, bool):
             what = "NaN" if label != label else repr(label)
             raise ValueError(
-                f"Unknown label type: labels must be strings or integers, got {what} in {_row(position, indptr)}"
+                f"Unknown label type: labels are strings or integers, got {what} in {_row(position, indptr)}"
             )
     if any(issubclass(t, str) for t in types) and not all(issubclass(t, str) for t in types):
         position = next(i for i, label in enumerate(labels) if isinstance(label, str) != isinstance(labels[0], str))

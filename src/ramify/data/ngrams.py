@@ -185,7 +185,7 @@ class WordNgramVectorizer(BaseEstimator):  # type: ignore[misc]
         encoded = []
         for row, text in enumerate(texts):
             if not isinstance(text, str):
-                raise ValueError(f"text {row} must be a string, got {text!r:.60}; write '' for an empty text")
+                raise ValueError(f"text {row} is {text!r:.60}, not a string; write '' for an empty text")
             encoded.append(self._encoded(text))
         offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
         np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)), out=offsets[1:])
