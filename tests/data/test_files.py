@@ -28,7 +28,7 @@ def test_examples_in_docstrings_run(module: str) -> None:
 class TestFilesThatCannotBeOpened:
     def test_a_missing_file_is_named_with_a_similar_file(self, tmp_path, load):
         (tmp_path / "train.txt.gz").write_bytes(b"")
-        with pytest.raises(DataError, match=r"train\.txt: the file does not exist\nhint: did you mean .*\.gz\?"):
+        with pytest.raises(DataError, match=r"train\.txt: there is no such file\nhint: did you mean train\.txt\.gz\?"):
             load(tmp_path / "train.txt")
 
     def test_a_missing_directory_is_named(self, tmp_path, load):
@@ -46,7 +46,7 @@ class TestFilesThatCannotBeOpened:
 def test_truncated_gzip_is_rejected(tmp_path, load, n_bytes):
     path = tmp_path / "train.txt"
     path.write_bytes(gzip.compress(TINY * 1000, mtime=0)[:n_bytes])
-    with pytest.raises(DataError, match="invalid gzip data") as caught:
+    with pytest.raises(DataError, match="broken gzip data") as caught:
         load(path)
     assert caught.value.path == str(path)
     assert caught.value.hint is not None
@@ -56,7 +56,7 @@ def test_damaged_gzip_is_rejected(tmp_path):
     packed = bytearray(gzip.compress(os.urandom(200), mtime=0))
     packed[-6] ^= 1  # the checksum
     (tmp_path / "a.txt").write_bytes(packed)
-    with pytest.raises(DataError, match="invalid gzip data"):
+    with pytest.raises(DataError, match="broken gzip data"):
         load_xmc(tmp_path / "a.txt")
 
 

@@ -85,7 +85,7 @@ def test_a_row_with_two_classes_is_a_bad_line():
     parser = LineParser("xmc", "stdin", one_label=True, on_bad_line=errors.append)
     assert [batch.labels for batch in parser.parse([b"1 0:1", b"1,2 0:1", b"3 0:1"])] == [[(1,)], [(3,)]]
     assert errors[0].line == 2
-    assert "expected one label, got 2" in str(errors[0])
+    assert "the row has 2 labels instead of one" in str(errors[0])
 
 
 def test_invalid_utf8_is_reported_with_its_column():

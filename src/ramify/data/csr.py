@@ -53,7 +53,7 @@ def check_csr(name: str, array: Any) -> sparse.csr_array:
         for indices, line in ((array.row, rows), (array.col, columns)):
             at = _first_outside(indices, line[1])
             if at is not None:
-                _refuse(name, f"entry {at} has {line[0]} index {indices[at]}, {_allowed(line[1])}")
+                _reject(name, f"entry {at} has {line[0]} index {indices[at]}, {_allowed(line[1])}")
     result = sparse.csr_array(array)
     if array.format not in ("csr", "bsr", "csc", "coo"):
         _check_compressed(name, result, rows, columns)
@@ -83,20 +83,20 @@ def _check_compressed(name: str, array: Any, major: tuple[str, int], minor: tupl
     height, width = getattr(array, "blocksize", (1, 1))
     unit, n_lines = major[0], major[1] // height
     if len(indptr) != n_lines + 1:
-        _refuse(name, f"indptr has {len(indptr)} entries, but needs {n_lines + 1}, one per {unit} and one more")
+        _reject(name, f"indptr has {len(indptr)} entries, but needs {n_lines + 1}, one per {unit} and one more")
     if indptr[0] != 0:
-        _refuse(name, f"indptr starts at {indptr[0]}, but must start at 0")
+        _reject(name, f"indptr starts at {indptr[0]}, but must start at 0")
     is_falling = indptr[1:] < indptr[:-1]
     if is_falling.any():
         line = int(np.argmax(is_falling))
-        _refuse(name, f"indptr decreases from {indptr[line]} to {indptr[line + 1]} at {unit} {line}")
+        _reject(name, f"indptr decreases from {indptr[line]} to {indptr[line + 1]} at {unit} {line}")
     stored = int(indptr[-1])
     if stored > min(len(indices), len(array.data)):
-        _refuse(name, f"indptr ends at {stored}, but there are {len(indices)} indices and {len(array.data)} values")
+        _reject(name, f"indptr ends at {stored}, but there are {len(indices)} indices and {len(array.data)} values")
     at = _first_outside(indices[:stored], minor[1] // width)
     if at is not None:
         line = int(np.searchsorted(indptr, at, side="right")) - 1
-        _refuse(name, f"{unit} {line} has {minor[0]} index {indices[at]}, {_allowed(minor[1] // width)}")
+        _reject(name, f"{unit} {line} has {minor[0]} index {indices[at]}, {_allowed(minor[1] // width)}")
 
 
 def _first_outside(indices: NDArray[Any], size: int) -> int | None:
@@ -110,5 +110,5 @@ def _allowed(size: int) -> str:
     return f"but must be between 0 and {size - 1}" if size else "but its size is 0"
 
 
-def _refuse(name: str, reason: str) -> NoReturn:
+def _reject(name: str, reason: str) -> NoReturn:
     raise ValueError(f"{name} is a broken sparse matrix: {reason}; build {name} again")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ramify.data.errors import DataError
 from ramify.data.files import PathLike, check_is_text, iter_lines, read_start
-from ramify.data.jsonl import LabelledText
+from ramify.data.jsonl import LabelledText, texts_and_labels
 
 PREFIX = "__label__"
 _EXAMPLE = "a line looks like __label__R07.9 acute chest pain"
@@ -53,9 +53,4 @@ def load_fasttext(path: PathLike) -> tuple[list[str], list[list[str]]]:
     ...     load_fasttext(path)
     (['acute chest pain'], [['R07.9', 'pain']])
     """
-    texts: list[str] = []
-    labels: list[list[str]] = []
-    for record in iter_fasttext(path):
-        texts.append(record.text)
-        labels.append(record.labels)
-    return texts, labels
+    return texts_and_labels(iter_fasttext(path))

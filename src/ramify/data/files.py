@@ -28,13 +28,13 @@ def data_errors(path: PathLike) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise DataError("the file does not exist", path, hint=_similar_names(Path(path))) from error
+        raise DataError("there is no such file", path, hint=_similar_names(Path(path))) from error
     except IsADirectoryError as error:
         raise DataError("this is a directory, not a file", path, hint=_names_inside(Path(path))) from error
     except PermissionError as error:
         raise DataError("no permission to open the file", path, hint="check its owner and mode") from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"invalid gzip data ({error})", path, hint=_TRUNCATED) from error
+        raise DataError(f"broken gzip data ({error})", path, hint=_TRUNCATED) from error
 
 
 def read_bytes(path: PathLike) -> bytes:

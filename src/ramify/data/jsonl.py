@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ramify.data.errors import DataError
@@ -48,9 +48,14 @@ def load_jsonl(path: PathLike, *, labels_required: bool = True) -> tuple[list[st
     ...     load_jsonl(path)
     (['acute chest pain'], [['R07.9', 'pain, chest']])
     """
+    return texts_and_labels(iter_jsonl(path, labels_required=labels_required))
+
+
+def texts_and_labels(records: Iterable[LabelledText]) -> tuple[list[str], list[list[str]]]:
+    """Return the texts and the labels of all records."""
     texts: list[str] = []
     labels: list[list[str]] = []
-    for record in iter_jsonl(path, labels_required=labels_required):
+    for record in records:
         texts.append(record.text)
         labels.append(record.labels)
     return texts, labels
@@ -59,34 +64,34 @@ def load_jsonl(path: PathLike, *, labels_required: bool = True) -> tuple[list[st
 def parse_record(line: str, path: PathLike, number: int, labels_required: bool) -> LabelledText:
     """Parse one line; errors contain the line number."""
 
-    def refuse(message: str, hint: str = _EXAMPLE, column: int | None = None) -> DataError:
+    def bad_line(message: str, hint: str = _EXAMPLE, column: int | None = None) -> DataError:
         return DataError(message, path, number, column, hint)
 
     try:
         value = json.loads(line)
     except json.JSONDecodeError as error:
-        raise refuse(f"invalid JSON ({error.msg})", column=error.colno) from error
+        raise bad_line(f"invalid JSON ({error.msg})", column=error.colno) from error
     except (ValueError, RecursionError) as error:  # numbers with thousands of digits, deeply nested brackets
-        raise refuse(f"cannot parse this JSON ({error})") from error
+        raise bad_line(f"cannot parse this JSON ({error})") from error
     if not isinstance(value, dict):
-        raise refuse(f"expected a JSON object, got {_kind(value)}")
+        raise bad_line(f"expected a JSON object, got {_kind(value)}")
     if "text" not in value:
-        raise refuse('the object has no "text"')
+        raise bad_line('the object has no "text"')
     text, labels = value["text"], value.get("labels", None if labels_required else [])
     if not isinstance(text, str):
-        raise refuse(f'"text" must be a string, got {_kind(text)}')
+        raise bad_line(f'"text" must be a string, got {_kind(text)}')
     if "labels" not in value and labels_required:
-        raise refuse('the object has no "labels"', 'write "labels": [] for a row without labels')
+        raise bad_line('the object has no "labels"', 'write "labels": [] for a row without labels')
     if isinstance(labels, str):
-        raise refuse('"labels" must be a list, got a string', f'write "labels": [{json.dumps(labels)[:80]}]')
+        raise bad_line('"labels" must be a list, got a string', f'write "labels": [{json.dumps(labels)[:80]}]')
     if not isinstance(labels, list):
-        raise refuse(f'"labels" must be a list of strings, got {_kind(labels)}')
+        raise bad_line(f'"labels" must be a list of strings, got {_kind(labels)}')
     for label in labels:
         if not isinstance(label, str):
-            raise refuse(f'"labels" must contain strings, got {_kind(label)}', f"add quotes: {_quoted(label)}")
+            raise bad_line(f'"labels" must contain strings, got {_kind(label)}', f"add quotes: {_quoted(label)}")
     for name, string in [("text", text), *(("labels", label) for label in labels)]:
         if not _is_unicode(string):
-            raise refuse(f'"{name}" contains half of a surrogate pair', r"write the character, or both \u escapes")
+            raise bad_line(f'"{name}" contains half of a surrogate pair', r"write the character, or both \u escapes")
     return LabelledText(text, labels)
 
 

@@ -172,7 +172,7 @@ def _read_collections(rows: list[Any]) -> tuple[list[Any], NDArray[np.int64]]:
     for row_type in set(map(type, rows)):
         if not issubclass(row_type, _COLLECTIONS):
             row = next(row for row, labels in enumerate(rows) if type(labels) is row_type)
-            _refuse_row(row, rows[row])
+            _reject_row(row, rows[row])
         if issubclass(row_type, set | frozenset):
             rows = [
                 _sorted_set(row, labels) if isinstance(labels, set | frozenset) else labels
@@ -181,7 +181,7 @@ def _read_collections(rows: list[Any]) -> tuple[list[Any], NDArray[np.int64]]:
         if issubclass(row_type, np.ndarray):
             for row, labels in enumerate(rows):
                 if isinstance(labels, np.ndarray) and labels.ndim != 1:
-                    _refuse_row(row, labels)
+                    _reject_row(row, labels)
             rows = [labels.tolist() if isinstance(labels, np.ndarray) else labels for labels in rows]
     indptr = np.zeros(len(rows) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(map(len, rows), dtype=np.int64, count=len(rows)), out=indptr[1:])
@@ -200,7 +200,7 @@ def _read_collections(rows: list[Any]) -> tuple[list[Any], NDArray[np.int64]]:
         if not isinstance(label, str | int | np.integer) or isinstance(label, bool):
             what = "NaN" if label != label else repr(label)
             raise ValueError(
-                f"Unknown label type: labels must be strings or integers, got {what} in {_row(position, indptr)}"
+                f"Unknown label type: labels are strings or integers, got {what} in {_row(position, indptr)}"
             )
     if any(issubclass(t, str) for t in types) and not all(issubclass(t, str) for t in types):
         position = next(i for i, label in enumerate(labels) if isinstance(label, str) != isinstance(labels[0], str))
@@ -223,7 +223,7 @@ def _sorted_set(row: int, labels: set[Any] | frozenset[Any]) -> list[Any]:
         raise ValueError(f"Unknown label type: row {row} of Y mixes strings and integers: {labels!r}") from None
 
 
-def _refuse_row(row: int, labels: Any) -> NoReturn:
+def _reject_row(row: int, labels: Any) -> NoReturn:
     if isinstance(labels, str):
         hint = f"write [{labels!r}] if other rows are lists"
     else:

@@ -193,10 +193,7 @@ class LabelEncoding:
                 np.fromiter(map(index.__getitem__, values), np.int32, len(values)), indptr, self.n_labels
             )
         if fresh and index and isinstance(fresh[0], str) != isinstance(next(iter(index)), str):
-            raise ValueError(
-                f"Y mixes strings and integers: it has the label {fresh[0]!r}, but earlier labels are like "
-                f"{next(iter(index))!r}"
-            )
+            raise ValueError(f"Y has the label {fresh[0]!r}, but labels so far are like {next(iter(index))!r}")
         names = [] if self.kind is None else self._name_list()
         index.update(zip(fresh, range(len(names), len(names) + len(fresh)), strict=True))
         names.extend(fresh)

@@ -124,7 +124,7 @@ class LineParser:
         if self.one_label:
             for position, labels in enumerate(rows.labels):
                 if len(labels) != 1:
-                    message = f"expected one label, got {len(labels)}"
+                    message = f"the row has {len(labels)} labels instead of one"
                     hint = "omit --multiclass if rows can have any number of labels"
                     raise _BadLine(position, DataError(message, self.source, numbers[position], hint=hint))
         return rows

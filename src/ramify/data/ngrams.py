@@ -79,8 +79,8 @@ class WordNgramVectorizer(BaseEstimator):  # type: ignore[misc]
         if self.char_ngrams is not None:
             if not isinstance(self.char_ngrams, tuple | list) or len(self.char_ngrams) != 2:
                 raise ValueError(f"char_ngrams must be None or two lengths like (3, 6), got {self.char_ngrams!r}")
-            shortest = check_integer("char_ngrams[0]", self.char_ngrams[0], at_least=1)
-            check_integer("char_ngrams[1]", self.char_ngrams[1], at_least=shortest, at_most=1000)
+            shortest = check_integer("char_ngrams' first", self.char_ngrams[0], at_least=1)
+            check_integer("char_ngrams' second", self.char_ngrams[1], at_least=shortest, at_most=1000)
         check_integer("n_buckets", self.n_buckets, at_least=1, at_most=2**30)
         check_integer("min_count", self.min_count, at_least=1)
         check_choice("tokens", self.tokens, ["words", "whitespace"])
@@ -185,7 +185,7 @@ class WordNgramVectorizer(BaseEstimator):  # type: ignore[misc]
         encoded = []
         for row, text in enumerate(texts):
             if not isinstance(text, str):
-                raise ValueError(f"text {row} must be a string, got {text!r:.60}; write '' for an empty text")
+                raise ValueError(f"text {row} is {text!r:.60}, not a string; write '' for an empty text")
             encoded.append(self._encoded(text))
         offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
         np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)), out=offsets[1:])

@@ -24,14 +24,14 @@ def expected_depth_at_k(P: Any, depth: ArrayLike, k: int = 1) -> float:
     scores, k = as_scores(P), as_positive_integer(k, "k")
     depths = np.asarray(depth)
     if depths.shape != (scores.shape[1],):
-        raise ValueError(f"depth must have shape ({scores.shape[1]},), one entry per label, got {depths.shape}")
+        raise ValueError(f"depth must have one number for each of {scores.shape[1]} labels, got shape {depths.shape}")
     if scores.shape[0] == 0:
         return float("nan")
     positions = top_positions(scores, min(k, int(scores.shape[1])))
     found = np.where(positions >= 0, np.append(depths[scores.indices], 0)[positions], 0)
     if (found < 0).any():
         label = int(scores.indices[positions[found < 0][0]])
-        raise ValueError(f"P predicts label {label}, which has depth {depths[label]}, so it is not in the tree")
+        raise ValueError(f"P predicts label {label}, whose depth is {depths[label]}, so it has no place in the tree")
     return float(found.max(axis=1, initial=0).mean())
 
 
