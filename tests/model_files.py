@@ -1,4 +1,4 @@
-"""A small saved model, and what a test needs to change its files as somebody would who knows the format."""
+"""A small saved model, and helpers that change its files and keep the checksums right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Things that people hand over by mistake: every classifier says what they are, and what to give instead."""
+"""Inputs that users pass by mistake: the message says what was passed and what to pass instead."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ODD_ROWS = {
 @once_per_path
 @pytest.mark.filterwarnings("ignore:X has feature names")
 @pytest.mark.parametrize("kind", ODD_ROWS)
-def test_rows_that_are_none_are_refused_with_what_to_give_instead(make, fitted, data, kind):
+def test_values_that_are_not_rows_are_refused_with_a_hint(make, fitted, data, kind):
     odd, message = ODD_ROWS[kind]
     clf = make()
     with pytest.raises(ValueError, match=message):
@@ -67,7 +67,7 @@ def test_one_text_in_an_array_is_one_row(fitted, data):
 
 
 @once_per_path
-def test_more_labels_than_any_number_holds_are_all_labels(fitted, data):
+def test_a_huge_top_k_returns_all_labels(fitted, data):
     clf = fitted("collections")
     row = dict(zip(data.X[[0]].indices.tolist(), data.X[[0]].data.tolist(), strict=True))
     assert clf.predict_one(row, top_k=10**30) == clf.predict_one(row, top_k=clf.n_labels_)
@@ -95,15 +95,15 @@ def test_names_may_come_from_any_iterable_and_nothing_else(make, data):
             clf.set_names(labels=odd)
 
 
-def test_odd_thresholds_are_told(make_multilabel, data):
+def test_bad_thresholds_are_refused_with_their_value(make_multilabel, data):
     clf = make_multilabel().fit(data.X, data.collections)
-    for odd, told in (("high", "'high'"), (-0.5, "-0.5"), (float("nan"), "nan"), ([0.5], r"shape \(1,\)")):
-        with pytest.raises(ValueError, match=f"thresholds must be one number or one for each .* got {told}"):
+    for odd, shown in (("high", "'high'"), (-0.5, "-0.5"), (float("nan"), "nan"), ([0.5], r"shape \(1,\)")):
+        with pytest.raises(ValueError, match=f"thresholds must be one number or one for each .* got {shown}"):
             clf.set_thresholds(odd)
 
 
 @once_per_path
 @pytest.mark.parametrize("odd", ["tfidf", TfidfVectorizer, object()], ids=["name", "class", "object"])
-def test_a_vectorizer_that_is_none_is_refused_by_name(make, data, odd):
+def test_an_object_that_is_not_a_vectorizer_is_refused(make, data, odd):
     with pytest.raises(ValueError, match="vectorizer must be None, a TfidfVectorizer"):
         make(vectorizer=odd).fit(data.texts, data.collections)

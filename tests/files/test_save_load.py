@@ -26,7 +26,7 @@ from ramify.trees import LabelTree
 
 
 def edit_manifest(directory, change):
-    """Change the manifest as somebody would who knows the format: with a right checksum."""
+    """Change the manifest and write the right checksum."""
     manifest = json.loads((directory / "manifest.json").read_text())
     change(manifest)
     write_manifest(directory, manifest)

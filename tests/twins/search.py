@@ -16,7 +16,7 @@ def prepared(X, normalize, bias):
 
 
 def link_map(scores, logits, low, step):
-    """Piecewise linear through the knots; the outer pieces go on for ever."""
+    """Piecewise linear through the knots; the outer pieces extend to infinity."""
     at = (scores - low) / step
     knot = np.clip(np.floor(at), 0, len(logits) - 2).astype(int)
     return logits[knot] + (at - knot) * (logits[knot + 1] - logits[knot])

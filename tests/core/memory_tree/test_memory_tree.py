@@ -170,7 +170,7 @@ def test_a_query_touches_logarithmically_many_nodes_and_examples():
 
 
 def test_balance_keeps_a_stream_of_one_label_and_one_row_logarithmic():
-    """Equal keys cannot be told apart; the tree halves them all the same."""
+    """Equal keys cannot be separated; the tree still halves them."""
     X = sparse.csr_array(np.ones((400, 1), dtype=np.float32) * np.arange(1, 401, dtype=np.float32)[:, None])
     Y = sparse.csr_array(np.ones((400, 1), dtype=np.float32))
     core = learn(core_tree(normalize=False, leaf_multiplier=0.5, is_multiclass=True), X, Y)

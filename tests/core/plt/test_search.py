@@ -44,7 +44,7 @@ def test_rows_searched_side_by_side_are_answered_as_if_alone(coarse):
 
 @given(searches(), st.data())
 def test_a_threshold_keeps_what_reaches_it_and_no_more(model, data):
-    # Thresholds that are somebody's probability are the hard ones.
+    # Thresholds equal to a label's probability are the hard ones.
     threshold = data.draw(st.sampled_from([0.0, 0.01, 0.5, 1.0, *model.all.ravel().tolist()]))
     top_k = data.draw(st.one_of(st.none(), st.integers(1, 5)))
     answer = answer_rows(model.trained.search(model.X, top_k=top_k, threshold=threshold))

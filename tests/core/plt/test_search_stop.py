@@ -1,4 +1,4 @@
-"""Searches that end when they are done: the same answer for fewer blocks, and slack reports what it missed."""
+"""Searches that stop early: the same answer from fewer blocks, and a slack reports the probability it missed."""
 
 from __future__ import annotations
 

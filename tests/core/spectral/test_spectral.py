@@ -163,7 +163,7 @@ def test_sides_are_balanced_and_small_paths_are_cut():
     np.testing.assert_allclose(whole.arrays["mass"][1:], 200, atol=1)
     cut = grow_candidate_tree(X, Y, TreeSettings(depth=6, n_candidates=4, min_path=1.0))
     hard = grow_candidate_tree(X, Y, TreeSettings(depth=6, n_candidates=4, noise=0.0))
-    np.testing.assert_array_equal(cut.arrays["mass"], hard.arrays["mass"])  # nobody goes two ways
+    np.testing.assert_array_equal(cut.arrays["mass"], hard.arrays["mass"])  # no row goes both ways
 
 
 def test_the_deviation_may_be_that_of_rows_around_what_their_labels_predict():

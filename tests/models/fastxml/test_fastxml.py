@@ -138,11 +138,11 @@ def test_explanations_are_told_in_words_and_as_json():
     tags = [["red", "apple"], ["green", "apple"], ["red", "cherry"], ["green", "pear"]] * 8
     clf = FastXMLClassifier(n_trees=5, max_leaf=8, random_state=0).fit(texts, tags)
     explanation = clf.explain("red cherry", "cherry")
-    told = str(explanation)
-    assert told.startswith(f"cherry: probability {explanation.probability:.4f}")
-    assert "cherry +" in told or "cherry -" in told
-    assert "of 32 training rows" in told
-    assert "and 2 more trees" in told
+    shown = str(explanation)
+    assert shown.startswith(f"cherry: probability {explanation.probability:.4f}")
+    assert "cherry +" in shown or "cherry -" in shown
+    assert "of 32 training rows" in shown
+    assert "and 2 more trees" in shown
     assert json.loads(json.dumps(explanation.to_dict()))["paths"][0][0]["n_rows"] == 32
     console = Console(file=io.StringIO(), width=100)
     console.print(explanation)

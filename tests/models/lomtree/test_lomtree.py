@@ -170,16 +170,16 @@ def test_an_explanation_is_the_route_and_ends_with_the_answer(rows):
     clf = small(n_epochs=2).fit(rows.X, rows.y)
     for row in (0, 7, 11):
         x = rows.X[[row]]
-        told = clf.explain(x, top=3)
-        assert told.label == clf.predict(x)[0]
-        assert told.probability == pytest.approx(float(clf.predict_proba(x).max()))
-        assert [step.goes for step in told.path][-1] == "stays"
-        assert {step.goes for step in told.path[:-1]} <= {"left", "right"}
-        assert told.path[-1].node == clf.apply(x)[0]
-        for step in told.path[:-1]:
+        shown = clf.explain(x, top=3)
+        assert shown.label == clf.predict(x)[0]
+        assert shown.probability == pytest.approx(float(clf.predict_proba(x).max()))
+        assert [step.goes for step in shown.path][-1] == "stays"
+        assert {step.goes for step in shown.path[:-1]} <= {"left", "right"}
+        assert shown.path[-1].node == clf.apply(x)[0]
+        for step in shown.path[:-1]:
             assert (step.score > 0) == (step.goes == "right")
-        assert told.path[0].n_rows == clf.n_examples_
-        assert "training row" in str(told)
+        assert shown.path[0].n_rows == clf.n_examples_
+        assert "training row" in str(shown)
 
 
 def test_progressive_validation_ends_as_partial_fit_does(rows):

@@ -16,7 +16,7 @@ BUDGET = 1_000_000
 
 
 def growing_stream(n_rows=3000, n_labels=60, seed=0, n_noise=12):
-    """A label has three words of its own; every row brings words that nobody will see again."""
+    """A label has three words of its own; every row brings words that never occur again."""
     generator = np.random.default_rng(seed)
     label = generator.integers(0, n_labels, n_rows)
     known = label[:, None] * 3 + np.arange(3)

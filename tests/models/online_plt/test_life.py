@@ -214,7 +214,7 @@ def test_an_explanation_is_the_path_to_the_label(multiclass):
 
 
 def failing_policy(answer, after=5):
-    """Answers well a few times, then as told."""
+    """Returns good answers a few times, then the given one."""
     asked = []
 
     def policy(tree, x, label):

@@ -1,4 +1,4 @@
-"""What finding labels costs: expected depth, cheap and dear labels, cover, and the choice of a tree for its time."""
+"""Cost of finding labels: expected depth, cheap and expensive labels, cover, and the choice of a tree by time."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_the_cover_of_the_data_is_drawn(tmp_path):
         plots.label_cover(np.zeros((3, 3)))
 
 
-# ---- cheap and dear
+# ---- cheap and expensive
 
 
 @given(st.integers(1, 40), st.integers(0, 10**6))

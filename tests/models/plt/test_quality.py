@@ -1,6 +1,6 @@
-"""Accuracy and calibration on made-up data with fixed seeds: quality cannot fall without somebody noticing.
+"""Accuracy and calibration on made-up data with fixed seeds: a fall in quality fails a test.
 
-The bounds are a little below what is reached now (in the comments); they are raised when that is.
+The bounds are a little below the current values (in the comments). Raise them when those rise.
 """
 
 from __future__ import annotations

@@ -318,11 +318,11 @@ def test_explanations_are_told_in_words_and_as_json(data):
     for estimator in (CandidateScorer(rank=8), PLTClassifier()):
         clf = SpectralTreeClassifier(n_candidates=3, estimator=estimator, random_state=0).fit(texts, tags)
         explanation = clf.explain("red cherry", "cherry")
-        told = str(explanation)
-        assert told.startswith(f"cherry: probability {explanation.probability:.4f}")
-        assert "of 32 training rows" in told
-        assert f"leaf {explanation.leaf}" in told
-        assert ("classifier behind" in told) == isinstance(estimator, PLTClassifier)
+        shown = str(explanation)
+        assert shown.startswith(f"cherry: probability {explanation.probability:.4f}")
+        assert "of 32 training rows" in shown
+        assert f"leaf {explanation.leaf}" in shown
+        assert ("classifier behind" in shown) == isinstance(estimator, PLTClassifier)
         assert json.loads(json.dumps(explanation.to_dict()))["is_candidate"]
         console = Console(file=io.StringIO(), width=120)
         console.print(explanation)
@@ -369,13 +369,13 @@ def test_the_command_line_trains_evaluates_and_shows_the_nodes(tmp_path, capsys)
 
     def said(*arguments, code=0):
         assert run(list(arguments)) == code
-        told = capsys.readouterr()
-        return told.err if code else told.out
+        shown = capsys.readouterr()
+        return shown.err if code else shown.out
 
     train = ("train", file, "--model", model, "--classifier", "spectral")
-    told = said(*train, "--set", "n_candidates=2", "--test", file)
-    assert "recall 100.00 % of the training labels" in told
-    assert "recall of the candidates 100.00" in told
+    shown = said(*train, "--set", "n_candidates=2", "--test", file)
+    assert "recall 100.00 % of the training labels" in shown
+    assert "recall of the candidates 100.00" in shown
     assert "node 0: 30 rows: apple" in said("tree", "--model", model, "--top", "1")
     nodes = json.loads(said("tree", "--model", model, "--top", "3", "--json"))
     assert len(nodes[0]["most_frequent"]) == 3

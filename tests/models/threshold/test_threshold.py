@@ -269,10 +269,10 @@ def test_a_label_is_explained_by_the_estimator_inside(data, estimator):
     with pytest.raises(NotFittedError):
         clf.explain({0: 1.0})
     clf.fit(data.X[:200], data.Y[:200])
-    told, own = clf.explain(data.X[[0]]), clf.estimator_.explain(data.X[[0]])
-    assert type(told) is type(own)
-    assert str(told) == str(own)
-    assert told.label == clf.predict_one(data.X[[0]], top_k=1)[0][0]
+    shown, own = clf.explain(data.X[[0]]), clf.estimator_.explain(data.X[[0]])
+    assert type(shown) is type(own)
+    assert str(shown) == str(own)
+    assert shown.label == clf.predict_one(data.X[[0]], top_k=1)[0][0]
 
 
 def test_a_model_that_has_not_met_a_label_is_saved_and_goes_on(tmp_path, data):
