@@ -19,6 +19,7 @@ from ramify.files.tensors import write_tensors
 from shared.warm_python import run
 
 STORED = {path.stem: path for path in sorted((Path(__file__).parent / "version_2").glob("*.json"))}
+PARTS = ("parameters", "fitted", "model")
 READER = "import sys; from files.test_version_2 import answer_all; answer_all(sys.argv[1])"
 
 
@@ -72,6 +73,14 @@ def answer_all(folder):
     json.dump(found, sys.stdout)
 
 
+def spoiled_parts(values):
+    """The same values without one of them, or with nonsense in its place."""
+    yield None
+    for key in values:
+        yield {name: value for name, value in values.items() if name != key}
+        yield {**values, key: [None]}
+
+
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     # Instruction sets may differ in the last bit; the answers were recorded with this one.
@@ -112,6 +121,20 @@ def test_a_model_of_version_2_is_saved_as_the_present_version_and_can_be_trained
     labels = case["expected"]["predicted"]
     labels = labels if isinstance(labels[0], str) else np.array(labels)
     assert clone(clf).fit(rows, labels).predict(rows).shape == np.shape(clf.predict(rows))
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_a_damaged_manifest_of_version_2_raises_nothing_but_the_one_error(name, tmp_path):
+    _, directory = restore(name, tmp_path)
+    manifest = json.loads((directory / "manifest.json").read_text())
+    n_rejected = 0
+    for part, spoiled in [(part, spoiled) for part in PARTS for spoiled in spoiled_parts(manifest[part])]:
+        write_manifest(directory, {**manifest, part: spoiled})
+        try:
+            ramify.load(directory)
+        except model_directory.ModelFileError:
+            n_rejected += 1
+    assert n_rejected > 10
 
 
 def test_settings_of_version_2_come_back_under_their_new_names(tmp_path):
