@@ -159,7 +159,7 @@ def _measured(models: list[Any], lams: Sequence[float], X: Any, y: Any, k: int) 
     points = []
     for place, (model, lam) in enumerate(zip(models, lams, strict=True)):
         report = model.search_report(X, top_k=k)
-        truth, _ = model.label_encoding_.encode(y)
+        truth, _ = model.schema_.labels.encode(y)
         points.append(
             OperatingPoint(
                 lam=lam,
