@@ -9,11 +9,6 @@ import sys
 
 import numpy as np
 import pytest
-
-from models.online_plt.test_life import everything
-from ramify import OnlinePLTClassifier
-from ramify.optimizers import FOBOS
-from ramify.river import MultiLabelOnlinePLT, OnlinePLT
 from river import (
     checks,
     compose,
@@ -25,6 +20,11 @@ from river import (
     multiclass,
     preprocessing,
 )
+
+from models.online_plt.test_life import everything
+from ramify import OnlinePLTClassifier
+from ramify.optimizers import FOBOS
+from ramify.river import MultiLabelOnlinePLT, OnlinePLT
 
 MODELS = [OnlinePLT, MultiLabelOnlinePLT]
 SETTINGS = [
