@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
+from twins.process import run
 
 from ramify import (
     FastXMLClassifier,
@@ -17,7 +18,6 @@ from ramify import (
     ThresholdClassifier,
     TreeSoftmaxClassifier,
 )
-from twins.process import run
 
 CLASSIFIERS = {
     "plt": PLTClassifier(random_state=0),

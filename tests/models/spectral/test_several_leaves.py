@@ -69,6 +69,16 @@ def test_a_file_without_its_space_is_refused(data, tmp_path):
         ramify.load(tmp_path / "model")
 
 
+def test_what_a_copy_learns_is_nothing_to_the_first(data):
+    tags = [[f"tag {label}" for label in row.indices] for row in data.Y[:200]]
+    clf = spectral(**SMALL).fit(data.X[:200], tags)
+    before, n_labels = clf.predict_labels(data.X[:50]), clf.n_labels_
+    copy.copy(clf).partial_fit(data.X[:5], [["new"]] * 5)
+    assert clf.n_labels_ == n_labels
+    assert "new" not in clf.classes_
+    assert clf.predict_labels(data.X[:50]) == before
+
+
 def test_several_ways_are_told(data, fitted):
     clf = spectral(**SMALL, **LEARNED).fit(data.X[:1000], data.Y[:1000])
     row = data.X[[1100]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from itertools import pairwise
 
@@ -129,6 +130,14 @@ def test_thresholds_can_be_given_to_any_model_and_are_saved_and_forgotten(data, 
             clf.set_thresholds(bad)
     with pytest.raises(ValueError, match="nothing to decide"):
         PLTClassifier().fit(data.X, np.arange(1500) % 3).set_thresholds(0.3)
+
+
+def test_thresholds_and_names_of_a_copy_are_its_own(data):
+    clf = PLTClassifier(random_state=0).fit(data.X, data.Y)
+    other = copy.copy(clf).set_thresholds(0.1).set_names(labels=[f"name {label}" for label in range(60)])
+    assert other.explain(data.X[[0]]).name.startswith("name ")
+    assert clf.explain(data.X[[0]]).name == ""
+    assert not hasattr(clf, "thresholds_")
 
 
 def test_a_saved_model_knows_what_was_validated(data, tmp_path):
