@@ -27,7 +27,7 @@ public:
 
     /// The feature's number, a new one if it has none yet.
     std::uint32_t find_or_add(std::uint32_t feature) {
-        number_.reserve(feature_.size() + 1);
+        number_.reserve_more(1);
         const auto [number, is_new] = number_.find_or_add(feature);
         if (is_new) {
             number = static_cast<std::uint32_t>(feature_.size());

@@ -60,8 +60,8 @@ private:
     ClassCount& insert(const ClassCount& count) {
         counts_.push_back(count);
         if (counts_.size() > few) {
-            index_.reserve(counts_.size());
-            for (std::size_t i = counts_.size() == few + 1 ? 0 : counts_.size() - 1; i < counts_.size(); ++i)
+            index_.reserve_more(counts_.size() - index_.size());
+            for (std::size_t i = index_.size(); i < counts_.size(); ++i)
                 index_.add(static_cast<std::uint32_t>(counts_[i].label), static_cast<std::uint32_t>(i));
         }
         return counts_.back();

@@ -103,7 +103,7 @@ public:
     std::span<const float> dense_weight() const { return weight_; }
     std::span<const float> dense_sum() const { return sum_; }
     const Table& table() const { return table_; }
-    bool has_empty_table() const { return n_used_ == 0; }
+    bool has_empty_table() const { return table_.size() == 0; }
     std::size_t bytes() const { return (weight_.capacity() + sum_.capacity()) * sizeof(float) + table_.bytes(); }
 
     float weight(std::uint32_t column) const {
@@ -142,8 +142,7 @@ public:
                 s.weight_at[k] = &weight_[c];
                 s.sum_at[k] = &sum_[c];
             } else {
-                const auto [found, is_new] = table_.find_or_add(c);
-                n_used_ += is_new;
+                Weight& found = table_.find_or_add(c).first;
                 s.weight_at[k] = &found.weight;
                 s.sum_at[k] = &found.sum;
             }
@@ -163,9 +162,9 @@ public:
 
     /// Makes room for this many more columns, so that adding them moves nothing.
     void reserve(std::size_t n_more) {
-        const std::size_t needed = n_used_ + n_more;
-        if (needed >= Table::free_key / 4) throw std::length_error("a node cannot hold this many features");
-        table_.reserve(needed);
+        if (table_.size() + n_more >= Table::free_key / 4)
+            throw std::length_error("a node cannot hold this many features");
+        table_.reserve_more(n_more);
     }
 
     /// Restores a stored column; false if it is there already, lies among the dense ones, or is no column.
@@ -173,7 +172,6 @@ public:
         if (column < weight_.size() || column == Table::free_key || table_.find(column)) return false;
         reserve(1);
         table_.add(column, weight);
-        ++n_used_;
         return true;
     }
     void restore_dense(std::span<const float> weight, std::span<const float> sum) {
@@ -213,7 +211,6 @@ private:
 
     std::vector<float> weight_, sum_;
     Table table_;
-    std::uint32_t n_used_ = 0;
 };
 
 }  // namespace ramify

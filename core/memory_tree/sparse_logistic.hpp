@@ -54,10 +54,9 @@ public:
         const double slope = (logistic(score) - (is_positive ? 1.0 : 0.0)) * importance;
         if (slope == 0.0) return;
         adagrad_step(bias_.weight, bias_.sum, slope * bias_value, step);
-        weights_.reserve(n_weights_ + x.size());
+        weights_.reserve_more(x.size());
         for (const Entry& e : x) {
-            const auto [w, is_new] = weights_.find_or_add(e.feature);
-            n_weights_ += is_new;
+            Weight& w = weights_.find_or_add(e.feature).first;
             adagrad_step(w.weight, w.sum, slope * e.value, step);
         }
     }
@@ -74,14 +73,12 @@ public:
     void restore(std::span<const Weights::Slot> weights, const Weight& bias) {
         bias_ = bias;
         weights_ = {};
-        n_weights_ = weights.size();
-        if (n_weights_ > 0) weights_.reserve(n_weights_);
+        weights_.reserve_more(weights.size());
         for (const auto& [feature, weight] : weights) weights_.add(feature, weight);
     }
 
 private:
     Weights weights_;  ///< by feature
-    std::size_t n_weights_ = 0;
     Weight bias_;
 };
 

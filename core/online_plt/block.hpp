@@ -96,7 +96,7 @@ public:
         if (needed > row_capacity_)
             resize(static_cast<std::uint32_t>(std::max<std::size_t>(needed, row_capacity_ + row_capacity_ / 2)),
                    stride_);
-        index_.reserve(needed);
+        index_.reserve_more(n_more);
     }
 
     /// The row of a feature, made of zeros if it is new; reserve_rows comes first.
@@ -133,7 +133,7 @@ public:
         n_rows_ = kept;
         resize(kept, stride_);
         index_ = {};
-        index_.reserve(kept);
+        index_.reserve_more(kept);
         for (std::uint32_t r = 0; r < kept; ++r) index_.add(kept_feature[r], r);
         return dropped;
     }

@@ -65,7 +65,7 @@ public:
         if (known >= 0) return known;
         const auto number = static_cast<std::int32_t>(words_.size());
         words_.push_back(word);
-        number_.reserve(words_.size());
+        number_.reserve_more(1);
         number_.add(key(hash), number);
         return number;
     }
