@@ -23,7 +23,7 @@ def said_by(code):
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_registered_class_is_where_the_registry_says(name):
     cls = registry.load_class(name)
-    assert (cls.__name__, cls.__module__) == (name, registry.CLASSIFIERS[name].module)
+    assert (cls.__name__, cls.__module__) == (name, f"{registry.CLASSIFIERS[name].folder}.classifier")
     assert registry.is_registered(cls)
     assert getattr(ramify, name) is cls
 
@@ -80,4 +80,6 @@ def test_type_checkers_see_every_public_name():
     )
     seen = {alias.asname: statement.module for statement in block.body for alias in statement.names}
     assert sorted(seen) == ramify.__all__
-    assert {name: seen[name] for name in SHIPPED} == {name: registry.CLASSIFIERS[name].module for name in SHIPPED}
+    assert {name: seen[name] for name in SHIPPED} == {
+        name: f"{registry.CLASSIFIERS[name].folder}.classifier" for name in SHIPPED
+    }

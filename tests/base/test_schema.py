@@ -7,13 +7,13 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from ramify.files.save_load import pack, unpack
 from scipy import sparse
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 
 from ramify.base.schema import Schema
 from ramify.base.stream_schema import DictRow, StreamSchema, schema_from_state
 from ramify.data.ngrams import WordNgramVectorizer
+from ramify.files.packing import pack, unpack
 
 X = np.arange(12.0).reshape(4, 3)
 COLLECTIONS = [["a", "b, c"], ["ü"], [], ["a"]]

@@ -230,7 +230,7 @@ def test_refused_rows_leave_a_fitted_model_as_it_was(fitted, data, case):
         (lambda data: data.Y * 2, "only 0 and 1, got 2"),
         (lambda data: data.Y[:, :0], "no labels"),
         (lambda data: [[]] * 120, "no labels"),
-        (lambda data: [[-1]] * 120, "negative"),
+        (lambda data: [[-1]] * 120, "must be between 0 and .*, got -1 in row 0"),
         (lambda data: [*data.collections[:-1], None], "row 119 of Y is None"),
         (lambda data: [*data.collections[:-1], "abc"], "row 119 of Y is 'abc'"),
         (lambda data: [*data.collections[:-1], [float("nan")]], "NaN in row 119"),

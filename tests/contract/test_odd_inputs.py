@@ -40,7 +40,7 @@ def test_values_that_are_not_rows_are_refused_with_a_hint(make, fitted, data, ki
 
 @once_per_path
 def test_labels_from_a_generator_are_refused(make, data):
-    with pytest.raises(ValueError, match=r"Y must be .* got a generator: give list\(Y\)"):
+    with pytest.raises(ValueError, match=r"Y must be .* got a generator; pass list\(Y\)"):
         make().fit(data.X, (labels for labels in data.collections))
 
 

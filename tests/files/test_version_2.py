@@ -128,7 +128,7 @@ def test_a_damaged_manifest_of_version_2_raises_nothing_but_the_one_error(name, 
     _, directory = restore(name, tmp_path)
     manifest = json.loads((directory / "manifest.json").read_text())
     n_rejected = 0
-    for part, spoiled in [(part, spoiled) for part in PARTS for spoiled in spoiled_parts(manifest[part])]:
+    for part, spoiled in ((name, value) for name in PARTS for value in spoiled_parts(manifest[name])):
         write_manifest(directory, {**manifest, part: spoiled})
         try:
             ramify.load(directory)

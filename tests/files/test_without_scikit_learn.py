@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
-from twins.process import run
 
 from ramify import (
     FastXMLClassifier,
@@ -18,6 +17,7 @@ from ramify import (
     ThresholdClassifier,
     TreeSoftmaxClassifier,
 )
+from shared.warm_python import run
 
 CLASSIFIERS = {
     "plt": PLTClassifier(random_state=0),

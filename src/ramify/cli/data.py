@@ -16,8 +16,8 @@ from ramify.cli.models import labels_are_columns, labels_at, parse_label, takes_
 from ramify.cli.options import DataFormat, RowFormat, open_stdin
 from ramify.data import DataError, iter_fasttext, iter_jsonl, load_data, load_fasttext, load_jsonl, read_names
 from ramify.data.files import check_is_text, iter_lines, read_start
+from ramify.data.lines import iter_xmc
 from ramify.data.load import find_format
-from ramify.data.streaming import iter_xmc
 
 # Rows that `predict` reads, answers and writes at a time.
 CHUNK = 4096

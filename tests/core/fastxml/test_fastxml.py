@@ -309,7 +309,7 @@ def test_questions_about_nothing_and_about_what_is_not_there():
         with pytest.raises(ValueError, match="each label"):
             forest.predict(*csr_parts(X), 5, 0.0, np.zeros(length, np.float32), 1)
     for tree in (-1, N_TREES, 2**62):
-        with pytest.raises(ValueError, match="no tree"):
+        with pytest.raises(ValueError, match="tree is out of range"):
             forest.route(np.zeros(0, np.int32), np.zeros(0, np.float32), tree)
 
 

@@ -301,8 +301,8 @@ def test_a_tree_with_a_circle_is_refused():
         ({"sample_weight": np.array([np.nan], np.float32)}, "above 0"),
         ({"sample_weight": np.zeros(1, np.float32)}, "above 0"),
         ({"sample_weight": np.ones(2, np.float32)}, "wrong length"),
-        ({"order": np.array([1])}, "not there"),
-        ({"order": np.array([-1])}, "not there"),
+        ({"order": np.array([1])}, "a row that X does not have"),
+        ({"order": np.array([-1])}, "a row that X does not have"),
     ],
 )
 def test_bad_rows_are_refused(wrong, said):
@@ -337,7 +337,7 @@ def test_bad_questions_are_refused():
         tree.predict(*X, 1, 1, 0.0, None, 1)
     with pytest.raises(ValueError, match="for each label"):
         tree.predict(*X, 60, 1, 0.0, np.zeros(2, np.float32), 1)
-    with pytest.raises(ValueError, match="rise"):
+    with pytest.raises(ValueError, match="strictly increasing"):
         tree.predict_row(np.array([3, 2], np.int32), np.ones(2, np.float32), 60, 1, 0.0)
     with pytest.raises(ValueError, match="differ"):
         tree.predict_row(np.array([3], np.int32), np.ones(2, np.float32), 60, 1, 0.0)

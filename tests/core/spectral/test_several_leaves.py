@@ -104,7 +104,7 @@ def test_weights_of_a_leafs_own_go_one_way(data):
     kind = {"weights": "low_rank", "rank": 8, "hash_bits": 0, "has_slot_weights": True}
     base = BaseClassifier.begin(**kind, n_features=100, n_labels=40, n_slots=len(arrays["label"]), seed=0)
     core = base.core(arrays, 40, 6, True, False)
-    with pytest.raises(ValueError, match="leaf alone"):
+    with pytest.raises(ValueError, match="n_leaves must be 1"):
         core.named(*csr_parts(data.X), np.array([1], np.int32), 2, 1)
 
 

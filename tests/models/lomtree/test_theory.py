@@ -111,7 +111,7 @@ def test_a_learned_tree_has_the_entropy_and_the_objectives_that_theory_speaks_of
 
 @pytest.mark.parametrize("wrong", [([], []), ([1, 2], [True]), ([[1]], [[True]])])
 def test_bad_input_is_refused(wrong):
-    with pytest.raises(ValueError, match="one entry a row"):
+    with pytest.raises(ValueError, match="one entry per row"):
         partition_quality(*wrong)
-    with pytest.raises(ValueError, match="one entry a row"):
+    with pytest.raises(ValueError, match="one entry per row"):
         leaf_entropy(*wrong)

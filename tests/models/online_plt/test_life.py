@@ -38,7 +38,7 @@ REFUSED = {
     "too many labels": (GOOD, [["new"], [], ["b"]], {}, "2 rows, but Y has 3"),
     "another type of label": (GOOD, [["new"], [3]], {}, "mixes strings and integers"),
     "numbers for strings": (GOOD, [[7], [3]], {}, "labels so far are like"),
-    "another kind of labels": (GOOD, ["new", "b"], {}, "one class a row"),
+    "another kind of labels": (GOOD, ["new", "b"], {}, "one class per row"),
     "an indicator": (GOOD, np.eye(2, dtype=int), {}, "a 0/1 array"),
     "no labels": (GOOD, None, {}, "requires y"),
     "short weights": (GOOD, [["new"], ["b"]], {"sample_weight": [1.0]}, "sample_weight"),

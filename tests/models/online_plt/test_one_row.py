@@ -90,7 +90,7 @@ REFUSED = {
     "a strange label": ({"new": 1.0}, ["x", 2.5], "labels are strings or integers"),
     "true as a label": ({"new": 1.0}, [True], "labels are strings or integers"),
     "another type of label": ({"new": 1.0}, [7], "labels so far are like"),
-    "one class": ({"new": 1.0}, "x", "one class a row"),
+    "one class": ({"new": 1.0}, "x", "one class per row"),
     "no labels": ({"new": 1.0}, None, "None"),
 }
 

@@ -49,7 +49,7 @@ def convert(
     npz files hold the names of labels and features; for other formats they are written beside OUT, one per line.
     """
     from ramify.data import save_npz, save_xmc
-    from ramify.data.libsvm import save_libsvm
+    from ramify.data.xmc import save_libsvm
 
     suffix = Path(out.name.removesuffix(".gz")).suffix.lower()
     if to is None and suffix in (".json", ".jsonl"):

@@ -9,7 +9,7 @@ from ramify.cli.classifiers import PARAMETERS, flag_value
 from ramify.cli.models import labels_at, takes_text
 from ramify.cli.options import flag
 from ramify.data import DataError
-from ramify.data.live import in_words
+from ramify.data.lines import format_name
 
 if TYPE_CHECKING:
     from ramify.cli.stream.run import Settings
@@ -56,7 +56,7 @@ def check_same_source(model: Any, format: str, path: Path) -> None:
         was, now = ("texts", "numbers") if is_text else ("numbers", "texts")
         raise DataError(f"the model has learned {was}, but these are {now}", path, hint=_ANOTHER)
     if known is not None and known != format:
-        message = f"the model has learned {in_words(known)}, but this is {in_words(format)}"
+        message = f"the model has learned {format_name(known)}, but this is {format_name(format)}"
         raise DataError(message, path, hint=f"features may be numbered differently: convert the data, or {_ANOTHER}")
     if isinstance(labels_at(model, [0])[0], str) != is_text:
         was, now = ("numbers", "words") if is_text else ("words", "numbers")

@@ -20,7 +20,7 @@ from ramify.cli.stream.screen import Screen, screen_for
 from ramify.data import DataError
 from ramify.data.files import check_is_text, replaced_when_complete
 from ramify.data.label_forms import indicator_of
-from ramify.data.live import LabelledBatch, LineFormat, LineParser
+from ramify.data.lines import LabelledBatch, LineFormat, LineParser
 from ramify.data.load import BY_SUFFIX, format_of_text
 from ramify.files.directory import MANIFEST
 from ramify.progressive import Evaluation
