@@ -19,7 +19,6 @@ from ramify.files.tensors import write_tensors
 from shared.warm_python import run
 
 STORED = {path.stem: path for path in sorted((Path(__file__).parent / "version_2").glob("*.json"))}
-PARTS = ("parameters", "fitted", "model")
 READER = "import sys; from files.test_version_2 import answer_all; answer_all(sys.argv[1])"
 
 
@@ -73,12 +72,13 @@ def answer_all(folder):
     json.dump(found, sys.stdout)
 
 
-def spoiled_parts(values):
-    """The same values without one of them, or with nonsense in its place."""
-    yield None
-    for key in values:
-        yield {name: value for name, value in values.items() if name != key}
-        yield {**values, key: [None]}
+def spoiled_manifests(manifest):
+    """The same manifest without one of its values, or with nonsense in its place."""
+    for part in ("parameters", "fitted", "model"):
+        yield {**manifest, part: None}
+        for key in manifest[part]:
+            yield {**manifest, part: {name: value for name, value in manifest[part].items() if name != key}}
+            yield {**manifest, part: {**manifest[part], key: [None]}}
 
 
 @pytest.fixture(scope="module")
@@ -128,8 +128,8 @@ def test_a_damaged_manifest_of_version_2_raises_nothing_but_the_one_error(name, 
     _, directory = restore(name, tmp_path)
     manifest = json.loads((directory / "manifest.json").read_text())
     n_rejected = 0
-    for part, spoiled in ((name, value) for name in PARTS for value in spoiled_parts(manifest[name])):
-        write_manifest(directory, {**manifest, part: spoiled})
+    for spoiled in spoiled_manifests(manifest):
+        write_manifest(directory, spoiled)
         try:
             ramify.load(directory)
         except model_directory.ModelFileError:

@@ -3,34 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from scipy import sparse
 
-from ramify import (
-    FastXMLClassifier,
-    FilterTreeClassifier,
-    LOMTreeClassifier,
-    MemoryTreeClassifier,
-    OnlinePLTClassifier,
-    PLTClassifier,
-    SpectralTreeClassifier,
-    ThresholdClassifier,
-    TreeSoftmaxClassifier,
-)
+from contract.classifiers import CLASSIFIERS, learns_one_class
 from shared.warm_python import run
 
-CLASSIFIERS = {
-    "plt": PLTClassifier(random_state=0),
-    "online plt": OnlinePLTClassifier(random_state=0),
-    "fastxml": FastXMLClassifier(n_trees=2, random_state=0),
-    "tree softmax": TreeSoftmaxClassifier(dim=4, random_state=0),
-    "spectral": SpectralTreeClassifier(random_state=0),
-    "spectral, plt behind it": SpectralTreeClassifier(estimator=PLTClassifier(), random_state=0),
-    "lomtree": LOMTreeClassifier(random_state=0),
-    "filter tree": FilterTreeClassifier(random_state=0),
-    "memory tree": MemoryTreeClassifier(random_state=0),
-    "thresholds": ThresholdClassifier(random_state=0),
-}
 X = sparse.csr_array(np.random.default_rng(0).random((40, 6), dtype=np.float32))
 Y = (np.random.default_rng(1).random((40, 4)) < 0.4).astype(int)
 Y_ONE_CLASS = np.arange(40) % 4
@@ -51,21 +28,14 @@ for path in sys.argv[2:]:
 """
 
 
-@pytest.fixture(scope="module")
-def fitted():
-    return {
-        name: clf.fit(X, Y_ONE_CLASS if isinstance(clf, LOMTreeClassifier | FilterTreeClassifier) else Y)
-        for name, clf in CLASSIFIERS.items()
-    }
-
-
-def test_every_model_of_numbers_is_queried_without_scikit_learn(fitted, tmp_path):
+def test_every_model_of_numbers_is_queried_without_scikit_learn(tmp_path):
     sparse.save_npz(tmp_path / "X.npz", X)
     expected = []
-    for name, clf in fitted.items():
+    for name, make in CLASSIFIERS.items():
+        clf = make().fit(X, Y_ONE_CLASS if learns_one_class(name) else Y)
         clf.save(tmp_path / name)
         expected += [clf.predict_labels(X, top_k=3), clf.predict_one({0: 1.0, 3: 0.5})]
         if name != "filter tree":
             expected.append(clf.explain(X[[0]], 1).probability)
-    said = run(SCRIPT, tmp_path / "X.npz", *(tmp_path / name for name in fitted))
+    said = run(SCRIPT, tmp_path / "X.npz", *(tmp_path / name for name in CLASSIFIERS))
     assert said.splitlines() == [repr(answer) for answer in expected]
