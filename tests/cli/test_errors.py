@@ -53,7 +53,7 @@ BAD = [
     ([*TRAIN, "--test", "tset.txt"], "tset.txt: there is no such file"),
     (["train", ".", "--model", "new"], "this is a directory"),
     (["train", "bad.txt", "--model", "new"], "bad.txt, line 2, column 3: feature '1:x' has no number"),
-    (["train", "bad.jsonl", "--model", "new"], 'bad.jsonl, line 2: "text" is the number 3'),
+    (["train", "bad.jsonl", "--model", "new"], 'bad.jsonl, line 2: "text" must be a string, got the number 3'),
     (["train", "empty.txt", "--model", "new"], "empty.txt: the file is empty"),
     (["train", "binary.txt", "--model", "new"], "binary.txt: this is a binary file"),
     (["train", "cut.gz", "--model", "new"], "cut.gz: broken gzip data"),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 from scipy import sparse
 
 from contract.classifiers import CLASSIFIERS, learns_one_class
-from shared.warm_python import run
+from shared.warm_python import environment
 
 X = sparse.csr_array(np.random.default_rng(0).random((40, 6), dtype=np.float32))
 Y = (np.random.default_rng(1).random((40, 4)) < 0.4).astype(int)
@@ -37,5 +40,7 @@ def test_every_model_of_numbers_is_queried_without_scikit_learn(tmp_path):
         expected += [clf.predict_labels(X, top_k=3), clf.predict_one({0: 1.0, 3: 0.5})]
         if name != "filter tree":
             expected.append(clf.explain(X[[0]], 1).probability)
-    said = run(SCRIPT, tmp_path / "X.npz", *(tmp_path / name for name in CLASSIFIERS))
+    # A fresh interpreter: the tests' warm one has imported everything already.
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "X.npz"), *(str(tmp_path / name) for name in CLASSIFIERS)]
+    said = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True).stdout
     assert said.splitlines() == [repr(answer) for answer in expected]

@@ -260,7 +260,7 @@ def test_the_command_line_trains_by_name(files, capsys, name):
 def test_the_command_line_sets_parameters_and_refuses_others(files, capsys):
     command = ["train", "train.txt", "--model", "model", "--classifier", "lomtree"]
     assert run([*command, "--set", "max_nodes=9", "--n-epochs", "2"]) == 0
-    assert (load("model").max_nodes, load("model").passes) == (9, 2)
+    assert (load("model").max_nodes, load("model").n_epochs) == (9, 2)
     assert "nodes, depth" in capsys.readouterr().out
     assert run([*command, "--set", "arity=3"]) == 2
     assert "LOMTreeClassifier has no such parameter" in capsys.readouterr().err

@@ -272,7 +272,7 @@ def test_a_policy_may_ask_the_model_but_not_teach_it():
         answers.append((clf.predict(X[:2]).tolist(), clf.predict_one(X[0], top_k=1)[0][0], len(clf.tree_.label)))
         copies = (lambda: pickle.dumps(clf.fitted_), lambda: copy.deepcopy(clf), lambda: copy.copy(clf))
         for forbidden in (lambda: clf.partial_fit(X[:1], [0]), *copies, lambda: clf.freeze()):
-            with pytest.raises(ValueError, match="until it answers"):
+            with pytest.raises(ValueError, match="while it is being asked"):
                 forbidden()
         return first_fit(tree, x, label)
 

@@ -243,7 +243,7 @@ def test_train_predict_and_explain_from_a_fasttext_file(questions, capsys):
     facts = json.loads(capsys.readouterr().out)
     assert (facts["rows"], facts["labels"]) == (60, 3)
     model = ramify.load("m")
-    assert (model.dim, model.epochs, model.word_ngrams, model.storage) == (8, 30, 2, "int8")
+    assert (model.dim, model.n_epochs, model.vectorizer.word_ngrams, model.storage) == (8, 30, 2, "int8")
     assert model.tree == "huffman"
     assert run(["predict", "train.txt", "--model", "m", "--top-k", "1", "--output", "tsv"]) == 0
     assert "fruit" in capsys.readouterr().out

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ from ramify.base.online_model import BestLabels, OnlineModel
 from ramify.base.stream_schema import Piece
 from ramify.data.csr import csr_parts, csr_rows
 from ramify.explain.row_path import RawRowPaths
+
+Answer = TypeVar("Answer")
 
 TREE_SETTINGS = ("max_nodes", "nodes_per_class", "swap_resistance", "forgetting")
 
@@ -75,15 +77,28 @@ class LOMTreeModel(OnlineModel):
     # --- queries --------------------------------------------------------------------------------------------------
 
     def search(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
-        n_labels = self.n_labels
-        indptr, labels, probabilities = self.learner.predict(
-            *csr_parts(X), n_labels, query.top_k, *query.thresholds, query.n_threads
-        )
-        return csr_rows(probabilities, labels, indptr, (X.shape[0], n_labels))
+        def ask(n_labels: int) -> sparse.csr_array:
+            indptr, labels, probabilities = self.learner.predict(
+                *csr_parts(X), n_labels, query.top_k, *query.thresholds, query.n_threads
+            )
+            return csr_rows(probabilities, labels, indptr, (X.shape[0], n_labels))
+
+        return self._with_all_labels(ask)
 
     def search_row(self, indices: NDArray[np.int32], values: NDArray[np.float32], query: Query) -> RowAnswer:
-        n_labels = self.n_labels
-        return self.learner.predict_row(indices, values, n_labels, *query.limits(n_labels))
+        return self._with_all_labels(
+            lambda n_labels: self.learner.predict_row(indices, values, n_labels, *query.limits(n_labels))
+        )
+
+    def _with_all_labels(self, ask: Callable[[int], Answer]) -> Answer:
+        """Ask with the number of labels; again if another thread has learned a new one in between."""
+        while True:
+            n_labels = self.n_labels
+            try:
+                return ask(n_labels)
+            except ValueError:
+                if self.n_labels == n_labels:
+                    raise
 
     def named(self, X: sparse.csr_array, candidates: sparse.csr_array, query: Query) -> NDArray[np.float32]:
         return named_by_label_set(
