@@ -231,7 +231,7 @@ def test_a_reader_that_goes_away_is_no_error(folder):
 
 
 def test_a_line_on_stdin_is_answered_before_the_next_one_comes(folder):
-    command = [*ramify_command(), "predict", "--model", "notes-model", "--json"]
+    command = [*RAMIFY, "predict", "--model", "notes-model", "--json"]
     process = subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     for text in ("nosebleed", "acute chest pain"):
         process.stdin.write(text + "\n")
