@@ -16,7 +16,7 @@ from scipy import sparse
 from ramify import _core
 from ramify.base.classifier import ExtremeClassifier
 from ramify.base.fitted import FittedModel
-from ramify.base.online_model import OnlineModel
+from ramify.base.online_model import Learning, OnlineModel
 from ramify.base.rows import as_one_row
 from ramify.base.stream_schema import DictRow, Piece, StreamSchema, one_label_row
 from ramify.base.training import TrainingData, weighted_rows
@@ -138,7 +138,7 @@ class OnlineClassifier(ExtremeClassifier):
 
     def _learn(self, model: OnlineModel, piece: Piece, order: NDArray[np.int64] | None) -> None:
         with phase("learning", progress := _core.Progress()):
-            model.learn(piece, order, self._n_threads(), progress, self._policy(model))
+            model.learn(piece, order, Learning(self._n_threads(), progress, self._policy(model)))
 
     def _test_then_learn(self, X: Any, y: Any, top_k: int) -> tuple[NDArray[np.int64], NDArray[np.int32], Any]:
         """`partial_fit` of a fitted model that answers each row just before it learns it: see `ramify.progressive`.
@@ -148,7 +148,9 @@ class OnlineClassifier(ExtremeClassifier):
         with self._lock():
             _, model = self._unchanged()
             rows, indicator, _ = self._read_piece(X, y, None)
-            found = model.test_then_learn(rows, indicator, top_k, self._n_threads(), self._policy(model))
+            found = model.test_then_learn(
+                rows, indicator, top_k, Learning(self._n_threads(), policy=self._policy(model))
+            )
         return *found, indicator
 
     def learn_one(self, x: Any, y: Any) -> Self:
@@ -189,7 +191,7 @@ class OnlineClassifier(ExtremeClassifier):
             if width > schema.n_features:
                 schema.widen(width)
                 model.widen(schema.n_labels, schema.n_features)
-            model.learn_row(indices, values, labels, checked.n_threads, self._policy(model))
+            model.learn_row(indices, values, labels, Learning(checked.n_threads, policy=self._policy(model)))
         return True
 
     def _check_settings(self, model: OnlineModel) -> CheckedSettings:

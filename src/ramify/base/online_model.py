@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,18 @@ if TYPE_CHECKING:
 
 # Where each row's answer starts, and the answers' label columns, best first.
 BestLabels: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32]]
+
+
+Indices: TypeAlias = NDArray[np.int32]
+Values: TypeAlias = NDArray[np.float32]
+
+
+class Learning(NamedTuple):
+    """How rows are learned: threads, progress for the display, and the user's own policy, if there is one."""
+
+    n_threads: int = 1
+    progress: _core.Progress | None = None
+    policy: Any = None
 
 
 class OnlineModel(Model):
@@ -41,31 +53,15 @@ class OnlineModel(Model):
         """A learner that knows nothing yet."""
 
     @abstractmethod
-    def learn(
-        self,
-        piece: Piece,
-        order: NDArray[np.int64] | None,
-        n_threads: int,
-        progress: _core.Progress | None,
-        policy: Any = None,
-    ) -> None:
+    def learn(self, piece: Piece, order: NDArray[np.int64] | None, how: Learning) -> None:
         """Learn these rows, in the order given or their own."""
 
     @abstractmethod
-    def learn_row(
-        self,
-        indices: NDArray[np.int32],
-        values: NDArray[np.float32],
-        labels: NDArray[np.int32],
-        n_threads: int,
-        policy: Any = None,
-    ) -> None:
+    def learn_row(self, indices: Indices, values: Values, labels: Indices, how: Learning) -> None:
         """Learn one row."""
 
     @abstractmethod
-    def test_then_learn(
-        self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int, n_threads: int, policy: Any = None
-    ) -> BestLabels:
+    def test_then_learn(self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int, how: Learning) -> BestLabels:
         """Answer each row just before learning it."""
 
     def can_learn(self, labels: NDArray[np.int32]) -> bool:

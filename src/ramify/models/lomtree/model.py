@@ -11,7 +11,7 @@ from scipy import sparse
 
 from ramify import _core
 from ramify.base.model import Query, RowAnswer, named_by_label_set
-from ramify.base.online_model import BestLabels, OnlineModel
+from ramify.base.online_model import BestLabels, Indices, Learning, OnlineModel, Values
 from ramify.base.stream_schema import Piece
 from ramify.data.csr import csr_parts, csr_rows
 from ramify.explain.row_path import RawRowPaths
@@ -32,33 +32,17 @@ class LOMTreeModel(OnlineModel):
         of_regressor = {name: value for name, value in settings.items() if name not in TREE_SETTINGS}
         return _core.LomTree(regressor=_core.RegressorSettings(**of_regressor), **of_tree)
 
-    def learn(
-        self,
-        piece: Piece,
-        order: NDArray[np.int64] | None,
-        n_threads: int,
-        progress: _core.Progress | None,
-        policy: Any = None,
-    ) -> None:
+    def learn(self, piece: Piece, order: NDArray[np.int64] | None, how: Learning) -> None:
         X, Y, weight = piece
-        self.learner.learn(*csr_parts(X), Y.indices.astype(np.int32, copy=False), weight, order, progress)
+        self.learner.learn(*csr_parts(X), Y.indices.astype(np.int32, copy=False), weight, order, how.progress)
 
-    def learn_row(
-        self,
-        indices: NDArray[np.int32],
-        values: NDArray[np.float32],
-        labels: NDArray[np.int32],
-        n_threads: int,
-        policy: Any = None,
-    ) -> None:
+    def learn_row(self, indices: Indices, values: Values, labels: Indices, how: Learning) -> None:
         self.learner.learn(np.array([0, len(indices)]), indices, values, labels)
 
     def can_learn(self, labels: NDArray[np.int32]) -> bool:
         return len(labels) == 1
 
-    def test_then_learn(
-        self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int, n_threads: int, policy: Any = None
-    ) -> BestLabels:
+    def test_then_learn(self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int, how: Learning) -> BestLabels:
         return self.learner.test_then_learn(*csr_parts(X), Y.indices.astype(np.int32, copy=False), top_k)
 
     @property

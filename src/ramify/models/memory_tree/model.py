@@ -11,7 +11,7 @@ from scipy import sparse
 
 from ramify import _core
 from ramify.base.model import Query, RowAnswer, named_by_label_set
-from ramify.base.online_model import BestLabels, OnlineModel
+from ramify.base.online_model import BestLabels, Indices, Learning, OnlineModel, Values
 from ramify.base.stream_schema import Piece
 from ramify.common.progress import phase
 from ramify.data.csr import csr_parts, csr_rows, label_parts
@@ -27,36 +27,20 @@ class MemoryTreeModel(OnlineModel):
     def new_learner(settings: Mapping[str, Any]) -> _core.MemoryTree:
         return _core.MemoryTree(**settings)
 
-    def learn(
-        self,
-        piece: Piece,
-        order: NDArray[np.int64] | None,
-        n_threads: int,
-        progress: _core.Progress | None,
-        policy: Any = None,
-    ) -> None:
+    def learn(self, piece: Piece, order: NDArray[np.int64] | None, how: Learning) -> None:
         X, Y, weight = piece
-        self.learner.learn(*csr_parts(X), *label_parts(Y), weight, order, progress)
+        self.learner.learn(*csr_parts(X), *label_parts(Y), weight, order, how.progress)
 
     def revisit(self, order: NDArray[np.int64]) -> None:
         """Another pass over the stored examples."""
         with phase("another pass", progress := _core.Progress()):
             self.learner.revisit(order, progress)
 
-    def learn_row(
-        self,
-        indices: NDArray[np.int32],
-        values: NDArray[np.float32],
-        labels: NDArray[np.int32],
-        n_threads: int,
-        policy: Any = None,
-    ) -> None:
+    def learn_row(self, indices: Indices, values: Values, labels: Indices, how: Learning) -> None:
         x_bounds, y_bounds = np.array([0, len(indices)]), np.array([0, len(labels)])
         self.learner.learn(x_bounds, indices, values, y_bounds, np.sort(labels), None, None, None)
 
-    def test_then_learn(
-        self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int, n_threads: int, policy: Any = None
-    ) -> BestLabels:
+    def test_then_learn(self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int, how: Learning) -> BestLabels:
         return self.learner.test_then_learn(*csr_parts(X), *label_parts(Y), top_k)
 
     # --- queries --------------------------------------------------------------------------------------------------

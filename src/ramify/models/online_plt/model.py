@@ -12,7 +12,7 @@ from scipy import sparse
 
 from ramify import _core
 from ramify.base.model import Query, RowAnswer, State
-from ramify.base.online_model import BestLabels, OnlineModel
+from ramify.base.online_model import BestLabels, Indices, Learning, OnlineModel, Values
 from ramify.base.stream_schema import Piece
 from ramify.data.csr import csr_parts, csr_rows, label_parts
 from ramify.explain.label_path import RANKED, RawLabelPaths
@@ -49,35 +49,19 @@ class OnlinePLTModel(OnlineModel):
 
     # --- learning -------------------------------------------------------------------------------------------------
 
-    def learn(
-        self,
-        piece: Piece,
-        order: NDArray[np.int64] | None,
-        n_threads: int,
-        progress: _core.Progress | None,
-        policy: Any = None,
-    ) -> None:
+    def learn(self, piece: Piece, order: NDArray[np.int64] | None, how: Learning) -> None:
         X, Y, weight = piece
-        self.learner.learn(*csr_parts(X), *label_parts(Y), weight, order, n_threads, policy, progress)
+        self.learner.learn(*csr_parts(X), *label_parts(Y), weight, order, how.n_threads, how.policy, how.progress)
         self._warn_of_budget()
 
-    def learn_row(
-        self,
-        indices: NDArray[np.int32],
-        values: NDArray[np.float32],
-        labels: NDArray[np.int32],
-        n_threads: int,
-        policy: Any = None,
-    ) -> None:
+    def learn_row(self, indices: Indices, values: Values, labels: Indices, how: Learning) -> None:
         x_bounds, y_bounds = np.array([0, len(indices)]), np.array([0, len(labels)])
-        self.learner.learn(x_bounds, indices, values, y_bounds, labels, None, None, n_threads, policy, None)
+        self.learner.learn(x_bounds, indices, values, y_bounds, labels, None, None, how.n_threads, how.policy, None)
         if self.settings["memory_budget"]:
             self._warn_of_budget()
 
-    def test_then_learn(
-        self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int, n_threads: int, policy: Any = None
-    ) -> BestLabels:
-        answer = self.learner.test_then_learn(*csr_parts(X), *label_parts(Y), top_k, n_threads, policy)
+    def test_then_learn(self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int, how: Learning) -> BestLabels:
+        answer = self.learner.test_then_learn(*csr_parts(X), *label_parts(Y), top_k, how.n_threads, how.policy)
         self._warn_of_budget()
         return answer
 
