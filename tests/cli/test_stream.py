@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ import pytest
 import ramify
 from cli_workspace import fresh_copy
 from ramify.cli.main import run
+from ramify.cli.stream.lock import only_stream
 
 
 @pytest.fixture
@@ -269,3 +272,35 @@ def test_the_tree_to_begin_with_can_be_built(folder):
 def test_options_that_would_be_ignored_are_refused(folder, capsys, arguments, message):
     assert run(["train", "train.txt", "--model", "new", *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_wrong_number_of_labels_before_an_unparsable_line_skips_both(folder, monkeypatch, capsys):
+    good = [b"%d %d:1\n" % (k % 3, k % 5) for k in range(50)]
+    feed(monkeypatch, b"".join([*good[:20], b"1,2 0:1\n", b"4 3:abc\n", *good[20:]]))
+    assert run(["stream", "--model", "new", "--format", "xmc", "--multiclass", "--skip-bad-lines"]) == 0
+    assert ramify.load("new").n_examples_ == 50
+    said = capsys.readouterr().err
+    assert "line 21: the row has 2 labels" in said
+    assert "line 22" in said
+
+
+def test_what_was_learned_is_saved_whatever_goes_wrong(folder, monkeypatch, capsys):
+    feed(monkeypatch, b"".join(rows(folder, 0, 100)))
+
+    def fail(self, name, stop):
+        raise RuntimeError("the machine is on fire")
+
+    monkeypatch.setattr("ramify.cli.stream.run.StreamRun._check_anything_learned", fail)
+    assert run(["stream", "--model", "new", "--format", "xmc"]) == 1
+    assert ramify.load("new").n_examples_ == 100
+
+
+def test_a_second_stream_on_the_same_directory_is_rejected_with_the_process_of_the_first(folder, monkeypatch, capsys):
+    with only_stream(Path("new")):
+        feed(monkeypatch, b"".join(rows(folder, 0, 20)))
+        assert run(["stream", "--model", "./new"]) == 2
+    assert f"in use by ramify stream, process {os.getpid()}" in capsys.readouterr().err
+    assert not Path("new").exists()
+    feed(monkeypatch, b"".join(rows(folder, 0, 20)))
+    assert run(["stream", "--model", "new", "--format", "xmc"]) == 0
+    assert not list(Path().glob(".*lock"))

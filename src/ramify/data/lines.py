@@ -83,19 +83,24 @@ class LineParser:
         if self.n_lines == 0 and lines:
             lines = [lines[0].removeprefix(_BYTE_ORDER_MARK), *lines[1:]]
         kept, numbers = self._rows_among(lines)
-        start = 0
+        start, stop, error = 0, len(kept), None
         while start < len(kept):
-            try:
-                yield self._read(kept[start:], numbers[start:])
-                return
-            except _BadLine as bad:
-                if bad.position:
-                    yield self._read(kept[start : start + bad.position], numbers[start : start + bad.position])
-                if self.on_bad_line is None:
-                    raise bad.error from None
-                self.n_bad_lines += 1
-                self.on_bad_line(bad.error)
-                start += bad.position + 1
+            if start < stop:
+                try:
+                    rows = self._read(kept[start:stop], numbers[start:stop])
+                except _BadLine as bad:  # first the rows before it, in which an earlier line may be bad in another way
+                    stop, error = start + bad.position, bad.error
+                    continue
+                yield rows
+            if error is not None:
+                self._reject(error)
+            start, stop, error = stop + 1, len(kept), None
+
+    def _reject(self, error: DataError) -> None:
+        if self.on_bad_line is None:
+            raise error
+        self.n_bad_lines += 1
+        self.on_bad_line(error)
 
     def _rows_among(self, lines: list[bytes]) -> tuple[list[bytes], list[int]]:
         kept: list[bytes] = []

@@ -91,6 +91,7 @@ def stream(
     examples, at the end, and on SIGTERM or Ctrl-C. What is reported as saved is on the disk and survives kill -9.
     """
     from ramify.cli.classifiers import PARAMETERS, new_classifier
+    from ramify.cli.stream.lock import only_stream
     from ramify.cli.stream.run import Settings, StreamRun
 
     is_stdin = data is None or str(data) == "-"
@@ -118,6 +119,8 @@ def stream(
         as_json=json,
         given=set(given),
     )
-    code = StreamRun(new_classifier("online-plt", flags, seed=seed, threads=threads), settings).run()
+    classifier = new_classifier("online-plt", flags, seed=seed, threads=threads)
+    with only_stream(settings.model):
+        code = StreamRun(classifier, settings).run()
     if code:
         raise typer.Exit(code)

@@ -84,7 +84,7 @@ class StreamRun:
                     self._learn(batch)
                 self._check_anything_learned(name, stop)
                 self._finish_windows()
-            except (ValueError, BrokenPipeError):
+            except Exception:  # whatever it is, rows that were learned are kept
                 self._save_quietly()
                 raise
             self._save()

@@ -1,0 +1,42 @@
+"""One stream per model directory: a second one is rejected with the name and process id of the first."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def only_stream(model: Path) -> Iterator[None]:
+    """Hold the directory for a whole run; the lock goes with the process, however it ends."""
+    model = model.resolve()
+    path = model.parent / f".{model.name}.stream-lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = _locked(path, model)
+    try:
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"ramify stream, process {os.getpid()}".encode())
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _locked(path: Path, model: Path) -> int:
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(descriptor, 200).decode("utf-8", "replace") or "another process"
+            os.close(descriptor)
+            raise ValueError(
+                f"{model} is in use by {holder}: wait until it ends, or give another --model directory"
+            ) from None
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                return descriptor
+        os.close(descriptor)  # its holder has removed it in between
