@@ -68,3 +68,9 @@ def test_a_memory_tree_has_no_label_tree_to_show(folder, capsys):
     assert run(TRAIN) == 0
     assert run(["tree", "--model", "memories"]) == 2
     assert "a MemoryTreeClassifier has no label tree to show" in capsys.readouterr().err
+
+
+def test_a_model_without_a_label_tree_has_none_to_draw(folder, capsys):
+    assert run(["train", "train.txt", "--model", "memories", "--classifier", "memory-tree"]) == 0
+    assert run(["plot", "tree", "--model", "memories", "--out", "tree.png"]) == 2
+    assert "a MemoryTreeClassifier has no label tree to draw" in capsys.readouterr().err

@@ -50,6 +50,20 @@ def test_a_model_of_words_is_tuned_on_texts(folder, capsys):
     assert len(set(thresholds.tolist())) == 1
 
 
+def test_predict_returns_the_labels_that_reach_their_thresholds(folder, capsys):
+    def predicted(*arguments):
+        capsys.readouterr()
+        assert run(["predict", "test.txt", "--model", "model", "--json", *arguments]) == 0
+        return [{row["label"] for row in json.loads(line)["labels"]} for line in capsys.readouterr().out.splitlines()]
+
+    assert {len(labels) for labels in predicted()} == {5}
+    assert run(["tune", "test.txt", "--model", "model"]) == 0
+    X = ramify.data.load_data(folder / "test.txt").X
+    decided = ramify.load(folder / "model").predict(X)
+    assert predicted() == [set(decided[[row]].indices.tolist()) for row in range(X.shape[0])]
+    assert {len(labels) for labels in predicted("--top-k", "3")} == {3}
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -69,6 +69,12 @@ def trees_of(model: Any) -> list[Any]:
     return [] if tree is None else [tree]
 
 
+def tuned_thresholds(model: Any) -> Any:
+    """The thresholds of `ramify tune`, one per label; None if the model was not tuned."""
+    fitted = model.fitted_
+    return None if fitted.thresholds is None else fitted.decision_threshold()
+
+
 # --- labels and their names ------------------------------------------------------------------------------------------
 
 

@@ -86,10 +86,13 @@ def reliability(
 def tree(model: ModelDirectory, out: Picture, json: AsJson = False) -> None:
     """Shape of a model's tree."""
     from ramify import plots
-    from ramify.cli.models import load_model
+    from ramify.cli.models import load_model, trees_of
 
     loaded = load_model(model)
-    save_plot(lambda path: plots.tree_shape(loaded.tree_, path), out)
+    trees = trees_of(loaded)
+    if not trees:
+        raise ValueError(f"a {type(loaded).__name__} has no label tree to draw")
+    save_plot(lambda path: plots.tree_shape(trees[0], path), out)
     _done(out, json)
 
 

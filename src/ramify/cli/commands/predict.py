@@ -38,7 +38,8 @@ def predict(
         list[str] | None, typer.Option("--text", "-t", help="A text; repeatable.", show_default=False)
     ] = None,
     top_k: Annotated[
-        int | None, typer.Option("--top-k", "-k", min=1, help="Maximum number of labels per row. [default: 5]")
+        int | None,
+        typer.Option("--top-k", "-k", min=1, help="Most labels per row. [default: 5, or as tuned]"),
     ] = None,
     threshold: Annotated[
         float | None, typer.Option(help="Minimum probability; without --top-k, all labels that reach it.")
@@ -53,14 +54,17 @@ def predict(
 ) -> None:
     """Predict the most probable labels of rows or texts.
 
+    After `ramify tune`, these are the labels that reach their thresholds, unless --top-k or --threshold is given.
     Large files are read and answered in chunks. Tables and TSV show control characters as escapes; JSON is exact.
     """
     from ramify.cli.data import rows_to_predict
-    from ramify.cli.models import load_model, with_names
+    from ramify.cli.models import load_model, tuned_thresholds, with_names
 
     loaded = load_model(model, threads)
+    limit: Any = threshold
     if top_k is None and threshold is None:
-        top_k = 5
+        limit = tuned_thresholds(loaded)
+        top_k = 5 if limit is None else None
     if json:
         as_ = Output.jsonl
     chunks = rows_to_predict(loaded, data, text, format, n_jobs(threads))
@@ -69,7 +73,7 @@ def predict(
             write("row\tlabel\tprobability\tname\n")
         number = 0
         for chunk in chunks:
-            answers = loaded.predict_labels(chunk.X, top_k, threshold)
+            answers = loaded.predict_labels(chunk.X, top_k, limit)
             for position, answer in enumerate(answers):
                 number += 1
                 asked = None if chunk.texts is None else chunk.texts[position]
