@@ -39,22 +39,23 @@ struct CsrView {
 struct FeatureSettings {
     std::int64_t n_features = 0;
     bool normalize = true;
-    float bias = 1.0f;  ///< value of the constant feature, numbered n_features; 0: none
+    float bias = 1.0f;   ///< value of the constant feature, numbered n_features; 0: none
+    double scale = 1.0;  ///< of all values, where rows are not normalised
 
     std::int64_t n_columns() const { return n_features + (bias != 0.0f); }
 
     /// Writes one prepared row to `out`, which has room for it and the bias; the number of entries written.
     std::size_t write(std::span<const std::int32_t> indices, std::span<const float> values, Entry* out) const {
-        double scale = 1.0;  // a float could overflow: the inverse of a tiny row's length
+        double factor = scale;  // a float could overflow: the inverse of a tiny row's length
         if (normalize) {
             double squared = 0;
             for (float v : values) squared += static_cast<double>(v) * v;
-            if (squared > 0) scale = 1.0 / std::sqrt(squared);
+            factor = squared > 0 ? 1.0 / std::sqrt(squared) : 1.0;
         }
         std::size_t n = 0;
         for (std::size_t k = 0; k < indices.size(); ++k)
             if (values[k] != 0.0f)
-                out[n++] = {static_cast<std::uint32_t>(indices[k]), static_cast<float>(values[k] * scale)};
+                out[n++] = {static_cast<std::uint32_t>(indices[k]), static_cast<float>(values[k] * factor)};
         if (bias != 0.0f) out[n++] = {static_cast<std::uint32_t>(n_features), bias};
         return n;
     }

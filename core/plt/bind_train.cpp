@@ -110,19 +110,22 @@ private:
 }  // namespace
 
 void bind_blocks(nb::module_& m) {
-    nb::class_<FeatureSettings>(m, "FeatureSettings", "How a row of X is prepared: unit length, a bias feature.")
+    nb::class_<FeatureSettings>(m, "FeatureSettings",
+                                "How a row of X is prepared: unit length or a common scale, a bias feature.")
         .def(
             "__init__",
-            [](FeatureSettings* self, std::int64_t n_features, bool normalize, float bias) {
+            [](FeatureSettings* self, std::int64_t n_features, bool normalize, float bias, double scale) {
                 if (n_features < 0 || n_features >= std::numeric_limits<std::int32_t>::max())
                     throw nb::value_error("n_features is out of range");
                 if (!std::isfinite(bias)) throw nb::value_error("bias must be finite");
-                new (self) FeatureSettings{n_features, normalize, bias};
+                if (!(scale > 0 && std::isfinite(scale))) throw nb::value_error("scale must be above 0 and finite");
+                new (self) FeatureSettings{n_features, normalize, bias, scale};
             },
-            "n_features"_a, "normalize"_a, "bias"_a)
+            "n_features"_a, "normalize"_a, "bias"_a, "scale"_a = 1.0)
         .def_ro("n_features", &FeatureSettings::n_features)
         .def_ro("normalize", &FeatureSettings::normalize)
-        .def_ro("bias", &FeatureSettings::bias);
+        .def_ro("bias", &FeatureSettings::bias)
+        .def_ro("scale", &FeatureSettings::scale);
 
     nb::class_<SolverSettings>(m, "SolverSettings", "How the binary problems of siblings are solved.")
         .def(

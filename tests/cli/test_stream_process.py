@@ -15,10 +15,9 @@ import numpy as np
 import pytest
 
 import ramify
-from cli_workspace import read_terminal
+from cli_workspace import RAMIFY, read_terminal
 from ramify.data import save_xmc
 from ramify.data.synthetic import make_multilabel
-from shared.warm_python import ramify_command
 
 N_ROWS = 1500
 N_KILLS = 8
@@ -35,7 +34,7 @@ def lines(tmp_path_factory):
 def start(folder, *arguments, **options):
     options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
     command = [
-        *ramify_command(),
+        *RAMIFY,  # a process of its own: signals must reach it before its input ends
         "stream",
         "--model",
         "model",

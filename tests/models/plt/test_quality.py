@@ -9,6 +9,7 @@ import functools
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss as multiclass_log_loss
 
 from ramify import PLTClassifier
@@ -130,3 +131,16 @@ def test_classes_are_told_apart_as_well_as_they_were(make, sizes, settings, accu
     found = multiclass_scores(make, *sizes, **settings)
     assert found[0] >= accuracy
     assert found[1] <= loss
+
+
+def test_rows_that_are_not_normalised_are_learned_whatever_their_scale():
+    digits = load_digits()
+    X, y = digits.data, digits.target  # rows of length 55: weights below `prune`, steps below `tol`
+    train, test = slice(0, 1200), slice(1200, None)
+    one, large, small = (
+        PLTClassifier(normalize=False, random_state=0).fit(X[train] * factor, y[train]) for factor in (1, 2**20, 2**-20)
+    )
+    assert (one.predict(X[test]) == y[test]).mean() > 0.9
+    expected = one.predict_proba(X[test])
+    assert np.array_equal(large.predict_proba(X[test] * 2**20), expected)
+    assert np.array_equal(small.predict_proba(X[test] * 2**-20), expected)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 from ramify import _core, trees
 from ramify.base.classifier import ExtremeClassifier
@@ -47,7 +49,8 @@ class PLTClassifier(ExtremeClassifier):
     calibrate : bool
         Fit the map from scores to probabilities on held-out rows; without it, scores are taken as logits.
     normalize, bias
-        Scale rows to unit length; value of the constant feature (0: none).
+        Scale rows to unit length; value of the constant feature (0: none). Without `normalize`, all rows are divided by
+        their typical length, so that C, tol, prune and the bias mean the same whatever the unit of the features.
     beam : int or None
         Nodes kept per level while searching; None searches exactly. Either way a search ends when nothing more can
         enter the best k.
@@ -155,6 +158,7 @@ class PLTClassifier(ExtremeClassifier):
                 context_weight=data.sample_weight,
                 options=self.tree_options,
             )
+        scale = 1.0 if self.normalize else 1 / typical_length(data.X)
         trainer = _core.BlockTrainer(
             *csr_parts(data.X),
             *label_parts(data.Y),
@@ -164,7 +168,7 @@ class PLTClassifier(ExtremeClassifier):
             tree.label,
             tree.n_labels,
             data.sample_weight,
-            _core.FeatureSettings(data.n_features, self.normalize, self.bias),
+            _core.FeatureSettings(data.n_features, self.normalize, self.bias, scale),
             seed,
             data.n_threads,
         )
@@ -188,6 +192,7 @@ class PLTClassifier(ExtremeClassifier):
             is_multiclass=data.is_multiclass,
             C=solver.C,
             positive_weight=solver.positive_weight,
+            scale=scale,
         )
 
     # --- the trained model ----------------------------------------------------------------------------------------
@@ -218,3 +223,13 @@ class PLTClassifier(ExtremeClassifier):
         fitted = self._answering()
         report: SearchReport = fitted.model.report(fitted.schema.rows(X), fitted.query(top_k, threshold))  # type: ignore[attr-defined]
         return report
+
+
+def typical_length(X: sparse.csr_array) -> float:
+    """The root of the mean squared length of the rows; 1 if all are empty.
+
+    >>> typical_length(sparse.csr_array(np.array([[3.0, 4.0], [5.0, 0.0]])))
+    5.0
+    """
+    squared = float(np.square(X.data, dtype=np.float64).sum()) / max(X.shape[0], 1)
+    return squared**0.5 if squared > 0 else 1.0

@@ -50,6 +50,7 @@ class TrainedTree:
     is_multiclass: bool
     C: float = 1.0  # of the solver, for the record
     positive_weight: float = 1.0
+    scale: float = 1.0  # of all values, where rows are not normalised
 
     @cached_property
     def core(self) -> _core.LabelTreeModel:
@@ -62,7 +63,7 @@ class TrainedTree:
             tree.n_children,
             tree.label,
             tree.n_labels,
-            _core.FeatureSettings(self.n_features, self.normalize, self.bias),
+            _core.FeatureSettings(self.n_features, self.normalize, self.bias, self.scale),
             self.link.logits,
             self.link.low,
             self.link.step,
@@ -119,6 +120,7 @@ class TrainedTree:
             "is_multiclass": self.is_multiclass,
             "C": self.C,
             "positive_weight": self.positive_weight,
+            "scale": self.scale,
         }
         arrays = {"parent": self.tree.parent, "label": self.tree.label, "link": self.link.logits, **self.blocks}
         return metadata, arrays
@@ -137,4 +139,5 @@ class TrainedTree:
             is_multiclass=metadata["is_multiclass"],
             C=metadata["C"],
             positive_weight=metadata["positive_weight"],
+            scale=metadata.get("scale", 1.0),  # version 2 has none
         )
