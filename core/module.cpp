@@ -28,6 +28,8 @@ static void poll_python_signals() {
 }
 
 NB_MODULE(_core, m) {
+    // Objects that a program still holds when it ends (in a cache, in a notebook) are no leaks.
+    nb::set_leak_warnings(false);
     ramify::poll_interrupt = poll_python_signals;
     m.doc() = "The hot loops of ramify; plain arrays in, plain arrays out.";
     m.def(

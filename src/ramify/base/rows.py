@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify import _core
-from ramify.data.csr import csr_rows
+from ramify.data.csr import check_csr, csr_rows
 
 
 def as_texts(X: Any) -> list[str] | None:
@@ -103,6 +103,8 @@ def read_numbers(X: Any, owner: str, *, min_rows: int = 0, min_features: int = 0
     Plain numpy arrays and CSR arrays are read here. scikit-learn reads everything else (lists, tables, other sparse
     formats) and words the rejections.
     """
+    if sparse.issparse(X) and getattr(X, "ndim", 0) == 2:
+        X = check_csr("X", X)  # before any conversion, which would read where a broken index points
     plain = _plain_numbers(X)
     if plain is None or plain.shape[0] < min_rows or plain.shape[1] < min_features:
         from sklearn.utils import check_array
@@ -151,8 +153,7 @@ def canonical_rows(X: Any) -> sparse.csr_array:
     """
     if X.shape[1] > np.iinfo(np.int32).max:
         raise ValueError(f"X has {X.shape[1]} columns; at most {np.iinfo(np.int32).max} features are supported")
-    rows = sparse.csr_array(X)
-    _refuse_broken_rows(rows)
+    rows = check_csr("X", X) if sparse.issparse(X) else sparse.csr_array(X)
     if rows.dtype != np.float32:
         rows = rows.astype(np.float32)
     # A new one: scipy remembers what it once found out about a matrix, and the caller may have written to it since.
@@ -166,30 +167,6 @@ def canonical_rows(X: Any) -> sparse.csr_array:
         rows = rows.copy()
         rows.eliminate_zeros()
     return rows
-
-
-def _refuse_broken_rows(rows: sparse.csr_array) -> None:
-    """A sparse matrix whose arrays contradict each other would be read beyond its end."""
-    indptr, indices = rows.indptr, rows.indices
-    stored = int(indptr[-1]) if len(indptr) else -1
-    if (
-        len(indptr) != rows.shape[0] + 1
-        or indptr[0] != 0
-        or stored > min(len(indices), len(rows.data))
-        or (np.diff(indptr) < 0).any()
-    ):
-        raise ValueError("X is a broken sparse matrix: its indptr does not fit its rows")
-    used = indices[:stored]
-    if stored and (used.min() < 0 or used.max() >= rows.shape[1]):
-        raise ValueError(
-            f"X is a broken sparse matrix: it has feature {_odd_one(used, rows.shape[1])} of {rows.shape[1]}"
-        )
-    if len(indices) > stored or len(rows.data) > stored:
-        rows.indices, rows.data = used, rows.data[:stored]
-
-
-def _odd_one(indices: NDArray[np.integer], n_features: int) -> int:
-    return int(indices.min()) if indices.min() < 0 else int(indices.max())
 
 
 def plain_row(X: Any, n_features: int) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
