@@ -138,7 +138,7 @@ def test_a_weight_of_two_is_a_row_given_twice(make, data, kind):
     rows = np.repeat(np.arange(data.X.shape[0]), weight)
     clf = make()
     trained = clf.estimator if isinstance(clf, ThresholdClassifier) else clf
-    converged = CONVERGED[type(trained).__name__]
+    converged = CONVERGED.get(type(trained).__name__, {})
     weighted = make(**converged).fit(data.X, Y, sample_weight=weight).predict_proba(data.X, threshold=0.0).toarray()
     repeated = make(**converged).fit(data.X[rows], Y[rows]).predict_proba(data.X, threshold=0.0).toarray()
     plain = make(**converged).fit(data.X, Y).predict_proba(data.X, threshold=0.0).toarray()

@@ -13,7 +13,6 @@ from sklearn.base import clone
 
 import ramify
 from model_files import write_manifest
-from ramify import registry
 from ramify.files import directory as model_directory
 from ramify.files.tensors import write_tensors
 from shared.warm_python import run
@@ -102,7 +101,17 @@ def test_a_model_of_version_2_learns_on_exactly_as_before(found, name):
 
 def test_every_class_is_stored():
     stored = {json.loads(path.read_text())["manifest"]["class"] for path in STORED.values()}
-    assert stored == registry.CLASSIFIERS.keys() - {"FrequencyClassifier"}
+    assert stored == {
+        "FastXMLClassifier",
+        "FilterTreeClassifier",
+        "LOMTreeClassifier",
+        "MemoryTreeClassifier",
+        "OnlinePLTClassifier",
+        "PLTClassifier",
+        "SpectralTreeClassifier",
+        "ThresholdClassifier",
+        "TreeSoftmaxClassifier",
+    }  # classes that are newer than version 2 have no such models
 
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")

@@ -33,9 +33,14 @@ PARAMETERS: dict[str, dict[str, str]] = {
 }
 
 
+def flags_of(class_name: str) -> dict[str, str]:
+    """The flags of a classifier; one without an entry has only --set."""
+    return PARAMETERS.get(class_name, {})
+
+
 def constructor_arguments(class_name: str, flags: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a classifier's constructor for the flags that it takes."""
-    names = PARAMETERS[class_name]
+    names = flags_of(class_name)
     arguments: dict[str, Any] = {}
     of_components: dict[str, dict[str, Any]] = {}
     for name, value in flags.items():
@@ -66,7 +71,7 @@ def new_component(parameter: str, kind: Any = None) -> Any:
 
 def flag_value(classifier: Any, name: str) -> Any:
     """The value that a flag has, or would have, in a classifier; None if it is left to the classifier."""
-    parameter = "random_state" if name == "seed" else PARAMETERS[type(classifier).__name__][name]
+    parameter = "random_state" if name == "seed" else flags_of(type(classifier).__name__)[name]
     value = classifier.get_params().get(parameter)
     return value.name if name == "optimizer" and not isinstance(value, str) else value
 
@@ -89,10 +94,10 @@ def new_classifier(
     class_name = registry.class_name_of(name)
     _refuse_flags(name, class_name, [given for given in flags if given not in _TEXT])
     flags = {given: _value(given, value) for given, value in flags.items()}
-    own = {given: value for given, value in flags.items() if given in PARAMETERS[class_name]}
+    own = {given: value for given, value in flags.items() if given in flags_of(class_name)}
     arguments = constructor_arguments(class_name, own)
     is_online = hasattr(registry.load_class(class_name), "partial_fit")
-    if "vectorizer" in flags or "ngrams" not in PARAMETERS[class_name]:
+    if "vectorizer" in flags or "ngrams" not in flags_of(class_name):
         arguments["vectorizer"] = text_vectorizer(flags.get("vectorizer"), flags.get("ngrams", 1), is_online)
     classifier = registry.make_classifier(name, **arguments, n_jobs=n_jobs(threads), random_state=seed)
     _set_parameters(classifier, parse_assignments(settings, "--set", "n_candidates=50"), arguments)
@@ -132,7 +137,7 @@ def text_vectorizer(kind: str | None, ngrams: int, is_online: bool) -> Any:
 
 def _refuse_flags(name: str, class_name: str, given: list[str]) -> None:
     for one in given:
-        if one not in PARAMETERS[class_name]:
+        if one not in flags_of(class_name):
             takers = [registry.CLASSIFIERS[other].name for other, names in PARAMETERS.items() if one in names]
             raise ValueError(f"{flag(one)} is not for --classifier {name}\nhint: it is for {', '.join(takers)}")
 

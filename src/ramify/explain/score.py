@@ -84,6 +84,16 @@ class ExplainedLabel:
     def _plain_head(self) -> dict[str, Any]:
         return {"label": self.label, "name": self.name, "probability": self.probability}
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return self._plain_head()
+
+    def __str__(self) -> str:
+        return self._headline()
+
+    def __rich__(self) -> Tree:
+        return self._rich_root()
+
 
 class RawExplanation(Protocol):
     """What `Model.explain` returns: columns and numbers, which `describe` puts into words."""
