@@ -18,7 +18,7 @@ from ramify.data.csr import check_csr, csr_rows
 
 
 def as_texts(X: Any) -> list[str] | None:
-    """The texts of a list, Series or 1-D array of strings; None when X holds numbers.
+    """The texts of a list, Series or 1-D array of strings; None if X holds numbers.
 
     >>> as_texts(["acute chest pain"])
     ['acute chest pain']
@@ -46,7 +46,7 @@ def as_texts(X: Any) -> list[str] | None:
 
 
 def as_one_row(x: Any) -> Any:
-    """One row as an array of one row, or a text as a list of one text; anything else as it is.
+    """One row as an array of one row, a text as a list of one text; anything else unchanged.
 
     >>> as_one_row(np.array([0.5, 0.0])), as_one_row("chest pain")
     (array([[0.5, 0. ]]), ['chest pain'])
@@ -59,7 +59,7 @@ def as_one_row(x: Any) -> Any:
 
 
 def holds_no_rows(X: Any) -> bool:
-    """Whether X is a list, Series or 1-D array of nothing: of texts, say, after a filter that left none.
+    """Whether X is an empty list, Series or 1-D array, such as texts after a filter that kept none.
 
     >>> holds_no_rows([]), holds_no_rows(np.zeros((0, 3)))
     (True, False)
@@ -69,7 +69,7 @@ def holds_no_rows(X: Any) -> bool:
 
 @contextmanager
 def clearer_refusal(X: Any) -> Iterator[None]:
-    """Where X is refused, say what it is and what to give instead, if that can be told."""
+    """Replace the error about an odd X by one that says what it is and what to give instead, where that is known."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -149,14 +149,14 @@ def _shortened(value: Any) -> str:
 def canonical_rows(X: Any) -> sparse.csr_array:
     """Checked numbers as a float32 csr_array: int32 indices, sorted, none twice, no stored zeros.
 
-    The caller's arrays are never written to: they are copied where something has to be put in order.
+    The caller's arrays are never written to; they are copied if they have to be sorted or cleaned.
     """
     if X.shape[1] > np.iinfo(np.int32).max:
         raise ValueError(f"X has {X.shape[1]} columns; at most {np.iinfo(np.int32).max} features are supported")
     rows = check_csr("X", X) if sparse.issparse(X) else sparse.csr_array(X)
     if rows.dtype != np.float32:
         rows = rows.astype(np.float32)
-    # A new one: scipy remembers what it once found out about a matrix, and the caller may have written to it since.
+    # A new array: scipy caches flags about a matrix, and the caller may have changed it since.
     rows = csr_rows(rows.data, rows.indices, rows.indptr, rows.shape)
     if not rows.has_canonical_format:
         rows = rows.copy()
@@ -170,7 +170,7 @@ def canonical_rows(X: Any) -> sparse.csr_array:
 
 
 def plain_row(X: Any, n_features: int) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
-    """The arrays of a one-row csr if they need no putting in order; else None, and the long way is taken."""
+    """The arrays of a one-row CSR if they are canonical already; None if `canonical_rows` has to read them."""
     indices, values = X.indices, X.data
     count = len(indices)
     if X.shape[1] != n_features or X.indptr[1] != count:
@@ -193,7 +193,7 @@ def row_from_dict(
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """A row given as feature -> value, features being column numbers or names.
 
-    Features the model has never seen carry no weight, and are left out, as river does.
+    Features that the model has never seen are left out, as in river.
 
     >>> row_from_dict({7: 0.5, 2: 1}, None, 10)
     (array([2, 7], dtype=int32), array([1. , 0.5], dtype=float32))
@@ -214,7 +214,7 @@ def row_from_dict(
 
 
 def in_order(columns: list[int], values: NDArray[np.float32]) -> tuple[list[int], NDArray[np.float32]]:
-    """A row's columns in ascending order with their values; for a dozen features lists are quicker than arrays."""
+    """A row's columns in ascending order with their values; for a dozen features lists are faster than arrays."""
     ordered = sorted(columns)
     if ordered == columns:
         return columns, values
@@ -222,7 +222,7 @@ def in_order(columns: list[int], values: NDArray[np.float32]) -> tuple[list[int]
 
 
 def _plain_columns(x: Mapping[Any, Any], names: Mapping[str, int] | None, n_features: int) -> list[int] | None:
-    """The columns of features that are all names, or all numbers; None if they are anything else."""
+    """The columns of features that are all names or all numbers; None otherwise."""
     types = set(map(type, x))
     if types == {str} and names is not None:
         return [names.get(name, n_features) for name in x]
@@ -244,7 +244,7 @@ _PLAIN_NUMBERS = {float, int, bool, np.float32, np.float64}
 
 
 def finite_values(x: Mapping[Any, Any]) -> NDArray[np.float32]:
-    """The values of a row given as feature -> value, if they are numbers that a float32 can hold."""
+    """The values of a dict row as float32; values that are not finite numbers are rejected."""
     try:
         exact = np.fromiter(x.values(), dtype=np.float64, count=len(x))
         if exact.dot(exact) <= _LARGEST**2 and _PLAIN_NUMBERS.issuperset(map(type, x.values())):
@@ -262,5 +262,5 @@ def finite_values(x: Mapping[Any, Any]) -> NDArray[np.float32]:
 
 
 def _is_finite(value: Any) -> bool:
-    # Not by way of float: an integer may be too large for one.
+    # Not through float: an integer may be too large for it.
     return isinstance(value, numbers.Real) and bool(-_LARGEST <= value <= _LARGEST)  # type: ignore[operator]

@@ -1,13 +1,14 @@
 """The directory of a model: a manifest, and the arrays it names; replaced as a whole or not at all.
 
-Data files never change once written and have names of their own for each save. The manifest is put in place last, by
-one rename: whoever is killed before it leaves the old model, whoever comes after it finds the new one.
+Data files never change once written, and each save gives them a new name. The manifest is put in place last, by one
+rename: a save that is killed before it leaves the old model, a reader after it finds the new one.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import json
 import mmap
 import os
@@ -24,17 +25,12 @@ from numpy.typing import NDArray
 
 from ramify.files.tensors import TensorFileError, read_tensors, write_tensors
 
-try:
-    import fcntl
-except ImportError:  # no such locks on Windows: savers there must not save to one place at once
-    fcntl = None  # type: ignore[assignment]
-
 FORMAT = "ramify-model"
 FORMAT_VERSION = 3
 OLDEST_VERSION = 2
 MANIFEST = "manifest.json"
 MAX_MANIFEST = 16 * 1024 * 1024
-# Reading every byte of a large model would undo the memory map; its sizes are checked all the same.
+# Reading every byte of a large model would defeat the memory map; sizes are checked in any case.
 VERIFIED_UP_TO = 64 * 1024 * 1024
 
 _DATA_NAME = re.compile(r"arrays-[0-9a-f]{32}\.safetensors")
@@ -88,7 +84,7 @@ def read_model(
                 arrays.update(_map_arrays(directory / entry["name"], entry, verify))
             return manifest, arrays
         except FileNotFoundError as error:
-            # Somebody may have replaced the model between the two files; then the manifest is another one by now.
+            # Another process may have replaced the model between the two files; then the manifest has changed.
             manifest, again = _read_manifest(directory)
             if again == text:
                 raise ModelFileError(
@@ -97,7 +93,7 @@ def read_model(
                 ) from None
             text = again
             time.sleep(0.001)
-    raise ModelFileError(f"{directory} is being replaced all the time: try again when nobody saves to it")
+    raise ModelFileError(f"{directory} is being replaced all the time: try again when no process is saving to it")
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
@@ -121,10 +117,7 @@ def _make_directory(directory: Path) -> Path:
 
 @contextlib.contextmanager
 def _alone(directory: Path) -> Iterator[None]:
-    """One saver at a time; the lock goes with the process, however it ends."""
-    if fcntl is None:
-        yield
-        return
+    """One save at a time; the lock ends with the process."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         try:
@@ -151,7 +144,7 @@ def _current_data(directory: Path) -> set[str] | None:
 
 
 def _sweep(directory: Path, keep: set[str]) -> None:
-    """Remove what earlier or killed saves left behind, and nothing that is not ours."""
+    """Remove files that earlier or killed saves left behind, and no others."""
     for entry in os.scandir(directory):
         if entry.name not in keep and (_DATA_NAME.fullmatch(entry.name) or _TEMPORARY_NAME.fullmatch(entry.name)):
             with contextlib.suppress(FileNotFoundError, IsADirectoryError, PermissionError):
@@ -269,7 +262,7 @@ def _is_file_entry(entry: Any) -> bool:
 
 
 def _open_plain(path: Path) -> int:
-    """Open a regular file, no link, no pipe that would wait for ever."""
+    """Open a regular file; no link, no pipe that would block."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
         descriptor = os.open(path, flags)
