@@ -232,7 +232,10 @@ def test_a_reader_that_goes_away_is_no_error(folder):
 
 def test_a_line_on_stdin_is_answered_before_the_next_one_comes(folder):
     command = [*RAMIFY, "predict", "--model", "notes-model", "--json"]
-    process = subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    process = subprocess.Popen(
+        command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=buffered
+    )
     for text in ("nosebleed", "acute chest pain"):
         process.stdin.write(text + "\n")
         process.stdin.flush()

@@ -78,6 +78,8 @@ def predict(
                 number += 1
                 asked = None if chunk.texts is None else chunk.texts[position]
                 write(_FORMATS[as_](number, asked, with_names(loaded, answer)))
+            if out is None:
+                sys.stdout.flush()  # whoever types or pipes one line at a time waits for the answer
 
 
 @contextmanager
