@@ -103,12 +103,12 @@ def read_numbers(X: Any, owner: str, *, min_rows: int = 0, min_features: int = 0
     Plain numpy arrays and CSR arrays are read here. scikit-learn reads everything else (lists, tables, other sparse
     formats) and words the rejections.
     """
-    if sparse.issparse(X) and getattr(X, "ndim", 0) == 2:
-        X = check_csr("X", X)  # before any conversion, which would read where a broken index points
     plain = _plain_numbers(X)
     if plain is None or plain.shape[0] < min_rows or plain.shape[1] < min_features:
         from sklearn.utils import check_array
 
+        if sparse.issparse(X) and getattr(X, "ndim", 0) == 2:
+            X = check_csr("X", X)  # before any conversion, which would read where a broken index points
         # Overflow in the conversion becomes infinity, which is rejected by name right after.
         with np.errstate(over="ignore", invalid="ignore"), clearer_refusal(X):
             plain = check_array(
