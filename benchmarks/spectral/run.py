@@ -24,7 +24,6 @@ import scipy.sparse as sp
 from benchmarks import datasets
 from ramify import SpectralTreeClassifier, metrics
 from ramify.data import load_xmc
-from ramify.data.csr import csr_parts
 from ramify.data.synthetic import make_dense, make_multiclass
 from ramify.models.spectral import BaseClassifier, CandidateScorer, TreeSettings, eigen_split, grow_candidate_tree
 
@@ -254,7 +253,7 @@ def rates(n_labels: int) -> str:
     seconds = (
         best_of(lambda: clf.predict_proba(X, top_k=5)),
         best_of(lambda: several.predict_proba(X, top_k=5)),
-        best_of(lambda: asked.predict(*csr_parts(X), 5, 0.0, None, 1, 1)),
+        best_of(lambda: asked.predict(X, 5, 0.0, None, 1, 1)),
         best_of(lambda: by_blas(X, base, 5)),
     )
     scored = np.diff(clf.candidates(X).indptr).mean()

@@ -13,6 +13,7 @@
 
 #include "base/label_query.hpp"
 #include "bindings/arrays.hpp"
+#include "bindings/casters.hpp"
 
 namespace ramify {
 
@@ -22,10 +23,10 @@ inline void check_label_count(std::int64_t n_labels) {
 }
 
 /// The labels of rows, for rows that X has.
-inline void check_label_rows(const Longs& x_indptr, const Longs& y_indptr, const Ints& y_indices,
-                             std::int64_t n_labels) {
-    check_csr(view(y_indptr), view(y_indices), n_labels, "Y");
-    if (x_indptr.size() != y_indptr.size()) throw nb::value_error("X and Y differ in their number of rows");
+template <class Rows>
+void check_label_rows(const Rows& x, const LabelInput& y, std::int64_t n_labels) {
+    check_csr(view(y.indptr), view(y.indices), n_labels, "Y");
+    if (x.indptr.size() != y.indptr.size()) throw nb::value_error("X and Y differ in their number of rows");
 }
 
 /// Whether the indices of each row are strictly increasing.
@@ -37,17 +38,17 @@ inline bool rises_in_rows(std::span<const std::int64_t> indptr, std::span<const 
 }
 
 /// Labels, strictly increasing within each row.
-inline void check_rising_labels(const Longs& x_indptr, const Longs& y_indptr, const Ints& y_indices,
-                                std::int64_t n_labels) {
+template <class Rows>
+void check_rising_labels(const Rows& x, const LabelInput& y, std::int64_t n_labels) {
     check_label_count(n_labels);
-    check_label_rows(x_indptr, y_indptr, y_indices, n_labels);
-    if (!rises_in_rows(view(y_indptr), view(y_indices)))
+    check_label_rows(x, y, n_labels);
+    if (!rises_in_rows(view(y.indptr), view(y.indices)))
         throw nb::value_error("Y: labels of a row must be strictly increasing");
-    if (x_indptr.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
+    if (x.indptr.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
         throw nb::value_error("at most 2^31 - 2 rows");
 }
 
-/// Labels whose probabilities are asked for.
+/// Labels whose probabilities are wanted.
 inline void check_named_labels(const Ints& labels, std::int64_t n_labels) {
     for (std::int32_t l : view(labels))
         if (l < 0 || l >= n_labels)
@@ -55,10 +56,9 @@ inline void check_named_labels(const Ints& labels, std::int64_t n_labels) {
 }
 
 /// The same, each row with labels of its own.
-inline void check_named_labels(const Longs& x_indptr, const Longs& label_indptr, const Ints& labels,
-                               std::int64_t n_labels) {
-    check_csr(view(label_indptr), view(labels), n_labels, "labels");
-    if (label_indptr.size() != x_indptr.size())
+inline void check_named_labels(const CsrInput& x, const LabelInput& labels, std::int64_t n_labels) {
+    check_csr(view(labels.indptr), view(labels.indices), n_labels, "labels");
+    if (labels.indptr.size() != x.indptr.size())
         throw nb::value_error("X and the named labels differ in their number of rows");
 }
 

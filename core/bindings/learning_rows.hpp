@@ -12,6 +12,7 @@
 
 #include "base/parallel.hpp"
 #include "bindings/arrays.hpp"
+#include "bindings/casters.hpp"
 
 namespace ramify {
 
@@ -22,12 +23,9 @@ struct LearningRows {
     std::span<const float> weight;                       ///< empty: 1 each
     std::optional<std::span<const std::int64_t>> order;  ///< row numbers; none: all rows in order
 
-    LearningRows(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr,
-                 const Ints& y_indices, const std::optional<Floats>& sample_weight,
+    LearningRows(const CsrInput& x, const LabelInput& y, const std::optional<Floats>& sample_weight,
                  const std::optional<Longs>& given_order, std::int64_t n_columns)
-        : X(checked_csr(x_indptr, x_indices, x_data, n_columns, "X")),
-          label_begin(view(y_indptr)),
-          labels(view(y_indices)) {
+        : X(x.checked(n_columns, "X")), label_begin(view(y.indptr)), labels(view(y.indices)) {
         check_csr(label_begin, labels, std::numeric_limits<std::int32_t>::max(), "Y");
         if (sample_weight) weight = view(*sample_weight);
         if (label_begin.size() != X.indptr.size() ||

@@ -11,11 +11,12 @@
 
 #include "base/parallel.hpp"
 #include "bindings/arrays.hpp"
+#include "bindings/block_arrays.hpp"
+#include "bindings/casters.hpp"
 #include "bindings/checks.hpp"
 #include "bindings/csr_answers.hpp"
 #include "bindings/learning_rows.hpp"
 #include "bindings/saved_arrays.hpp"
-#include "bindings/tree_arrays.hpp"
 #include "online_plt/options.hpp"
 #include "online_plt/search.hpp"
 #include "online_plt/state.hpp"
@@ -28,9 +29,8 @@ public:
     explicit BoundLearner(const LearnerOptions& o)
         : learner_(o.settings, o.growth, o.policy), policy_(o.policy.policy) {}
 
-    void adopt(const Ints& parent, const Ints& first_child, const Ints& n_children, const Ints& label,
-               std::int64_t n_labels) {
-        const TreeView tree = tree_view(parent, first_child, n_children, label, n_labels);
+    void adopt(const TreeInput& tree_arrays) {
+        const TreeView tree = tree_arrays.checked();
         const Locked locked(*this);
         refuse_while_asking();
         if (learner_.n_examples() > 0)
@@ -39,28 +39,24 @@ public:
     }
 
     /// Learns the rows in order. `own` is called as own(label, labels, probabilities) -> (node, insert).
-    void learn(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr,
-               const Ints& y_indices, const std::optional<Floats>& sample_weight, const std::optional<Longs>& order,
-               int n_threads, const nb::object& own, Progress* progress) {
-        learn_rows(x_indptr, x_indices, x_data, y_indptr, y_indices, sample_weight, order, n_threads, own, progress,
-                   [](auto, auto) {});
+    void learn(const CsrInput& x, const LabelInput& y, const std::optional<Floats>& sample_weight,
+               const std::optional<Longs>& order, int n_threads, const nb::object& own, Progress* progress) {
+        learn_rows(x, y, sample_weight, order, n_threads, own, progress, [](auto, auto) {});
     }
 
     /// Progressive validation: answers each row (labels, best first) by what was learned before it, then learns it.
-    RankedRows test_then_learn(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data,
-                               const Longs& y_indptr, const Ints& y_indices, std::int64_t top_k, int n_threads,
+    RankedRows test_then_learn(const CsrInput& x, const LabelInput& y, std::int64_t top_k, int n_threads,
                                const nb::object& own) {
         SearchSettings settings;
         settings.top_k = std::max<std::int64_t>(top_k, 0);
         RankedAnswers answers;
-        learn_rows(x_indptr, x_indices, x_data, y_indptr, y_indices, {}, {}, n_threads, own, nullptr,
-                   [&](auto indices, auto values) {
-                       OnlineSearchScratch& s = row_scratch_;
-                       s.x.clear();
-                       learner_.prepare(indices, values, s.x);
-                       up_to_date(n_threads).search(s.x, settings, s);
-                       answers.add(s.best.found);
-                   });
+        learn_rows(x, y, {}, {}, n_threads, own, nullptr, [&](auto indices, auto values) {
+            OnlineSearchScratch& s = row_scratch_;
+            s.x.clear();
+            learner_.prepare(indices, values, s.x);
+            up_to_date(n_threads).search(s.x, settings, s);
+            answers.add(s.best.found);
+        });
         return std::move(answers).to_tuple();
     }
 
@@ -70,10 +66,9 @@ public:
         learner_.apply_all(n_threads);
     }
 
-    CountedAnswers search(const Longs& indptr, const Ints& indices, const Floats& data,
-                          std::optional<std::int64_t> top_k, float threshold,
+    CountedAnswers search(const CsrInput& x, std::optional<std::int64_t> top_k, float threshold,
                           const std::optional<Floats>& label_threshold, int n_threads) {
-        const CsrView X = checked_csr(indptr, indices, data, OnlineLearner::bias_feature / 2, "X");
+        const CsrView X = x.checked(OnlineLearner::bias_feature / 2, "X");
         SearchSettings settings;
         if (top_k) settings.top_k = *top_k;
         if (settings.top_k < 0) throw nb::value_error("top_k must not be negative");
@@ -116,17 +111,16 @@ public:
         return std::move(answer).to_tuple();
     }
 
-    auto named(const Longs& indptr, const Ints& indices, const Floats& data, const Longs& label_indptr,
-               const Ints& labels, int n_threads) {
-        const CsrView X = checked_csr(indptr, indices, data, OnlineLearner::bias_feature / 2, "X");
-        check_named_labels(indptr, label_indptr, labels, std::numeric_limits<std::int32_t>::max());
-        std::vector<float> probability(labels.size());
+    auto named(const CsrInput& x, const LabelInput& labels, int n_threads) {
+        const CsrView X = x.checked(OnlineLearner::bias_feature / 2, "X");
+        check_named_labels(x, labels, std::numeric_limits<std::int32_t>::max());
+        std::vector<float> probability(labels.indices.size());
         {
             const Locked locked(*this);
             for_rows(X, n_threads, [&](const OnlineSearch& search, std::int64_t i, OnlineSearchScratch& s) {
-                const auto a = static_cast<std::size_t>(label_indptr.data()[i]),
-                           b = static_cast<std::size_t>(label_indptr.data()[i + 1]);
-                search.named(s.x, view(labels).subspan(a, b - a), s, probability.data() + a);
+                const auto a = static_cast<std::size_t>(labels.indptr.data()[i]),
+                           b = static_cast<std::size_t>(labels.indptr.data()[i + 1]);
+                search.named(s.x, view(labels.indices).subspan(a, b - a), s, probability.data() + a);
             });
         }
         return to_numpy(std::move(probability));
@@ -315,12 +309,10 @@ private:
 
     /// The loop of `learn`; before_each(indices, values) sees every row before it is learned.
     template <class BeforeEach>
-    void learn_rows(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr,
-                    const Ints& y_indices, const std::optional<Floats>& sample_weight,
+    void learn_rows(const CsrInput& x, const LabelInput& y, const std::optional<Floats>& sample_weight,
                     const std::optional<Longs>& order, int n_threads, const nb::object& own, Progress* progress,
                     BeforeEach&& before_each) {
-        const LearningRows rows(x_indptr, x_indices, x_data, y_indptr, y_indices, sample_weight, order,
-                                OnlineLearner::bias_feature / 2);
+        const LearningRows rows(x, y, sample_weight, order, OnlineLearner::bias_feature / 2);
         const Locked locked(*this);
         refuse_while_asking();
         if (policy_ == Policy::none)

@@ -10,6 +10,7 @@
 
 #include "base/parallel.hpp"
 #include "bindings/arrays.hpp"
+#include "bindings/casters.hpp"
 #include "bindings/checks.hpp"
 #include "lomtree/node_regressor.hpp"
 
@@ -25,9 +26,9 @@ struct ClassRows {
     std::span<const float> weight;
     std::span<const std::int64_t> order;
 
-    ClassRows(const Longs& indptr, const Ints& indices, const Floats& data, const Ints& labels, std::int64_t n_labels,
-              const std::optional<Floats>& sample_weight, const std::optional<Longs>& given_order)
-        : X(checked_csr(indptr, indices, data, max_regressor_features, "X")), label(view(labels)) {
+    ClassRows(const CsrInput& x, const Ints& labels, std::int64_t n_labels, const std::optional<Floats>& sample_weight,
+              const std::optional<Longs>& given_order)
+        : X(x.checked(max_regressor_features, "X")), label(view(labels)) {
         const auto n = static_cast<std::size_t>(X.n_rows());
         if (label.size() != n) throw nb::value_error("X and the classes differ in their number of rows");
         for (std::int32_t l : label)

@@ -12,6 +12,7 @@
 
 #include "base/parallel.hpp"
 #include "bindings/arrays.hpp"
+#include "bindings/casters.hpp"
 #include "bindings/checks.hpp"
 #include "bindings/csr_answers.hpp"
 #include "bindings/saved_arrays.hpp"
@@ -25,13 +26,12 @@ using namespace ramify;
 
 namespace {
 
-ArrayDict grow(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr,
-               const Ints& y_indices, std::int64_t n_labels, const std::optional<Floats>& label_gain,
+ArrayDict grow(const CsrInput& x, const LabelInput& y, std::int64_t n_labels, const std::optional<Floats>& label_gain,
                const std::optional<Floats>& sample_weight, const FeatureSettings& features,
                const ForestSettings& settings, std::uint64_t seed, int n_threads, Progress* progress) {
-    const CsrView X = checked_csr(x_indptr, x_indices, x_data, features.n_features, "X");
+    const CsrView X = x.checked(features.n_features, "X");
     check_label_count(n_labels);
-    check_label_rows(x_indptr, y_indptr, y_indices, n_labels);
+    check_label_rows(x, y, n_labels);
     const auto n_rows = static_cast<std::size_t>(X.n_rows());
     if (n_rows == 0) throw nb::value_error("a forest needs at least one row");
     if (n_rows > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
@@ -42,18 +42,18 @@ ArrayDict grow(const Longs& x_indptr, const Ints& x_indices, const Floats& x_dat
     {
         nb::gil_scoped_release release;
         const PreparedRows rows(X, features, n_threads);
-        const RankedLabels labels(view(y_indptr), view(y_indices), gain, weight);
+        const RankedLabels labels(view(y.indptr), view(y.indices), gain, weight);
         const ForestData data(rows, labels, weight, features.n_columns(), n_labels);
         forest = grow_forest(data, settings, seed, n_threads, progress);
     }
     return to_dict(std::move(forest));
 }
 
-auto separate(const Longs& indptr, const Ints& indices, const Floats& data, std::int64_t n_features,
-              const Bytes& is_positive, const Floats& cost, double eps, int max_newton, std::uint64_t seed) {
+auto separate(const CsrInput& x, std::int64_t n_features, const Bytes& is_positive, const Floats& cost, double eps,
+              int max_newton, std::uint64_t seed) {
     if (n_features < 0 || n_features > std::numeric_limits<std::int32_t>::max())
         throw nb::value_error("n_features is out of range");
-    const CsrView X = checked_csr(indptr, indices, data, n_features, "X");
+    const CsrView X = x.checked(n_features, "X");
     const auto n_rows = static_cast<std::size_t>(X.n_rows());
     if (is_positive.size() != n_rows || cost.size() != n_rows)
         throw nb::value_error("is_positive and cost need an entry for each row");
@@ -79,14 +79,13 @@ auto separate(const Longs& indptr, const Ints& indices, const Floats& data, std:
     return to_numpy(std::move(weight));
 }
 
-Tuple<Array<std::int8_t>, Array<double>> split_by_ranking(const Longs& y_indptr, const Ints& y_indices,
-                                                          std::int64_t n_labels,
+Tuple<Array<std::int8_t>, Array<double>> split_by_ranking(const LabelInput& y, std::int64_t n_labels,
                                                           const std::optional<Floats>& label_gain,
                                                           const std::optional<Floats>& sample_weight,
                                                           const Bytes& start, int max_iterations) {
     check_label_count(n_labels);
-    check_csr(view(y_indptr), view(y_indices), n_labels, "Y");
-    const std::size_t n_rows = y_indptr.size() - 1;
+    check_csr(view(y.indptr), view(y.indices), n_labels, "Y");
+    const std::size_t n_rows = y.indptr.size() - 1;
     if (start.size() != n_rows) throw nb::value_error("start needs an entry for each row");
     const std::span<const float> gain = checked_positive(label_gain, static_cast<std::size_t>(n_labels), "label_gain");
     const std::span<const float> weight = checked_positive(sample_weight, n_rows, "sample_weight");
@@ -99,7 +98,7 @@ Tuple<Array<std::int8_t>, Array<double>> split_by_ranking(const Longs& y_indptr,
         for (std::size_t i = 0; i < n_rows; ++i) rows[i] = static_cast<std::int32_t>(i);
         Watch watch;
         RankingSplit(static_cast<std::size_t>(n_labels))
-            .run({view(y_indptr), view(y_indices), gain, weight}, rows, side, max_iterations, &objectives, &watch);
+            .run({view(y.indptr), view(y.indices), gain, weight}, rows, side, max_iterations, &objectives, &watch);
     }
     return nb::make_tuple(to_numpy(std::move(side)), to_numpy(std::move(objectives)));
 }
@@ -110,10 +109,9 @@ public:
     BoundForest(const ArrayDict& arrays, std::int64_t n_labels, const FeatureSettings& features)
         : forest_(attached_forest(SavedArrays(arrays, keep_), n_labels, features)) {}
 
-    CountedAnswers predict(const Longs& indptr, const Ints& indices, const Floats& data,
-                           std::optional<std::int64_t> top_k, float threshold,
+    CountedAnswers predict(const CsrInput& x, std::optional<std::int64_t> top_k, float threshold,
                            const std::optional<Floats>& label_threshold, int n_threads) const {
-        const CsrView X = checked_csr(indptr, indices, data, forest_.features.n_features, "X");
+        const CsrView X = x.checked(forest_.features.n_features, "X");
         LabelQuery query = checked_query(forest_.n_labels, top_k, threshold, label_threshold);
         CsrAnswers<LabelProbability> answers(X.n_rows(), chunk);
         std::int64_t n_products = 0;
@@ -133,8 +131,8 @@ public:
     }
 
     /// Probabilities of these labels for each row: n x len(labels).
-    auto named(const Longs& indptr, const Ints& indices, const Floats& data, const Ints& labels, int n_threads) const {
-        const CsrView X = checked_csr(indptr, indices, data, forest_.features.n_features, "X");
+    auto named(const CsrInput& x, const Ints& labels, int n_threads) const {
+        const CsrView X = x.checked(forest_.features.n_features, "X");
         check_named_labels(labels, forest_.n_labels);
         const auto n = static_cast<std::size_t>(X.n_rows()), n_named = labels.size();
         std::vector<float> probability(n * n_named);
@@ -151,8 +149,8 @@ public:
     }
 
     /// The leaf of each row in each tree: n x n_trees.
-    auto leaves(const Longs& indptr, const Ints& indices, const Floats& data, int n_threads) const {
-        const CsrView X = checked_csr(indptr, indices, data, forest_.features.n_features, "X");
+    auto leaves(const CsrInput& x, int n_threads) const {
+        const CsrView X = x.checked(forest_.features.n_features, "X");
         const auto n = static_cast<std::size_t>(X.n_rows()), n_trees = static_cast<std::size_t>(forest_.n_trees());
         std::vector<std::int32_t> leaf(n * n_trees);
         {
@@ -247,25 +245,23 @@ void bind_fastxml(nb::module_& m) {
             },
             nb::kw_only(), "n_trees"_a, "max_leaf"_a, "labels_per_leaf"_a, "max_iterations"_a, "C"_a, "eps"_a,
             "max_newton"_a);
-    m.def("grow_forest", &grow, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "n_labels"_a,
-          "label_gain"_a.none(), "sample_weight"_a.none(), "features"_a, "settings"_a, "seed"_a, "n_threads"_a,
-          "progress"_a.none() = nb::none(), "Grow FastXML's trees; the arrays of the forest.");
-    m.def("l1_logistic", &separate, "indptr"_a, "indices"_a, "data"_a, "n_features"_a, "is_positive"_a, "cost"_a,
-          "eps"_a, "max_newton"_a, "seed"_a, "Weights of the L1-regularised logistic regression of some rows.");
-    m.def("split_by_ranking", &split_by_ranking, "y_indptr"_a, "y_indices"_a, "n_labels"_a, "label_gain"_a.none(),
-          "sample_weight"_a.none(), "start"_a, "max_iterations"_a,
+    m.def("grow_forest", &grow, "X"_a, "Y"_a, "n_labels"_a, "label_gain"_a.none(), "sample_weight"_a.none(),
+          "features"_a, "settings"_a, "seed"_a, "n_threads"_a, "progress"_a.none() = nb::none(),
+          "Grow FastXML's trees; the arrays of the forest.");
+    m.def("l1_logistic", &separate, "X"_a, "n_features"_a, "is_positive"_a, "cost"_a, "eps"_a, "max_newton"_a, "seed"_a,
+          "Weights of the L1-regularised logistic regression of some rows.");
+    m.def("split_by_ranking", &split_by_ranking, "Y"_a, "n_labels"_a, "label_gain"_a.none(), "sample_weight"_a.none(),
+          "start"_a, "max_iterations"_a,
           "The side of each row after the nDCG alternation from these sides, and the objective of each round.");
     nb::class_<BoundForest>(m, "InstanceForest", "A grown forest over (memory-mapped) arrays, and its answers.")
         .def(nb::init<const ArrayDict&, std::int64_t, const FeatureSettings&>(), "arrays"_a, "n_labels"_a, "features"_a)
-        .def("predict", &BoundForest::predict, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a,
-             "label_threshold"_a.none(), "n_threads"_a,
-             "CSR parts of the answer, rows sorted by label, and the number of inner products.")
+        .def("predict", &BoundForest::predict, "X"_a, "top_k"_a.none(), "threshold"_a, "label_threshold"_a.none(),
+             "n_threads"_a, "CSR parts of the answer, rows sorted by label, and the number of inner products.")
         .def("predict_row", &BoundForest::predict_row, "indices"_a, "values"_a, "top_k"_a, "threshold"_a,
              "One row: labels and their probabilities, best first.")
-        .def("named", &BoundForest::named, "indptr"_a, "indices"_a, "data"_a, "labels"_a, "n_threads"_a,
+        .def("named", &BoundForest::named, "X"_a, "labels"_a, "n_threads"_a,
              "Probabilities of these labels for each row.")
-        .def("leaves", &BoundForest::leaves, "indptr"_a, "indices"_a, "data"_a, "n_threads"_a,
-             "The leaf of each row in each tree.")
+        .def("leaves", &BoundForest::leaves, "X"_a, "n_threads"_a, "The leaf of each row in each tree.")
         .def("route", &BoundForest::route, "indices"_a, "values"_a, "tree"_a,
              "For each node on the row's way through a tree: node, score, features and what each added to the score.");
 }

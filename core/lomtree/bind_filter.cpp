@@ -10,6 +10,7 @@
 
 #include "base/parallel.hpp"
 #include "bindings/arrays.hpp"
+#include "bindings/casters.hpp"
 #include "bindings/regressor_rows.hpp"
 #include "bindings/saved_arrays.hpp"
 #include "lomtree/filter_tree.hpp"
@@ -27,9 +28,9 @@ public:
     BoundFilterTree(const RegressorSettings& settings, const Ints& order) : tree_(settings, view(order)) {}
 
     /// How many of the rows' classes won all their matches before they were learned.
-    double learn(const Longs& indptr, const Ints& indices, const Floats& data, const Ints& labels,
-                 const std::optional<Floats>& sample_weight, const std::optional<Longs>& order, Progress* progress) {
-        const ClassRows rows(indptr, indices, data, labels, tree_.n_classes(), sample_weight, order);
+    double learn(const CsrInput& x, const Ints& labels, const std::optional<Floats>& sample_weight,
+                 const std::optional<Longs>& order, Progress* progress) {
+        const ClassRows rows(x, labels, tree_.n_classes(), sample_weight, order);
         nb::gil_scoped_release release;
         std::int64_t width = 1;
         for (std::int32_t j : rows.X.indices) width = std::max<std::int64_t>(width, j + std::int64_t{2});
@@ -44,8 +45,8 @@ public:
         return won;
     }
 
-    auto winners(const Longs& indptr, const Ints& indices, const Floats& data, int n_threads) const {
-        const CsrView X = checked_csr(indptr, indices, data, max_regressor_features, "X");
+    auto winners(const CsrInput& x, int n_threads) const {
+        const CsrView X = x.checked(max_regressor_features, "X");
         std::vector<std::int32_t> winner(static_cast<std::size_t>(X.n_rows()));
         {
             nb::gil_scoped_release release;
@@ -73,11 +74,10 @@ private:
 void bind_filter_tree(nb::module_& m) {
     nb::class_<BoundFilterTree>(m, "FilterTree", "A tournament of classes.")
         .def(nb::init<const RegressorSettings&, const Ints&>(), "regressor"_a, "order"_a)
-        .def("learn", &BoundFilterTree::learn, "indptr"_a, "indices"_a, "data"_a, "labels"_a, "sample_weight"_a.none(),
-             "order"_a.none(), "progress"_a.none(),
+        .def("learn", &BoundFilterTree::learn, "X"_a, "labels"_a, "sample_weight"_a.none(), "order"_a.none(),
+             "progress"_a.none(),
              "Learn rows of one class each, in order; the weight of those whose class won all its matches before.")
-        .def("winners", &BoundFilterTree::winners, "indptr"_a, "indices"_a, "data"_a, "n_threads"_a,
-             "The class that wins, for each row.")
+        .def("winners", &BoundFilterTree::winners, "X"_a, "n_threads"_a, "The class that wins, for each row.")
         .def("state", &BoundFilterTree::state, "The regressors, as arrays.")
         .def("restore", &BoundFilterTree::restore, "arrays"_a, "Restore what `state` returned.");
 }

@@ -12,6 +12,7 @@
 #include "base/label_query.hpp"
 #include "base/parallel.hpp"
 #include "bindings/arrays.hpp"
+#include "bindings/casters.hpp"
 #include "bindings/checks.hpp"
 #include "bindings/csr_answers.hpp"
 #include "bindings/regressor_rows.hpp"
@@ -61,10 +62,9 @@ public:
         if (!(forgetting >= 0 && forgetting < 1)) throw nb::value_error("forgetting must be at least 0 and below 1");
     }
 
-    void learn(const Longs& indptr, const Ints& indices, const Floats& data, const Ints& labels,
-               const std::optional<Floats>& sample_weight, const std::optional<Longs>& order, Progress* progress) {
-        const ClassRows rows(indptr, indices, data, labels, std::numeric_limits<std::int32_t>::max(), sample_weight,
-                             order);
+    void learn(const CsrInput& x, const Ints& labels, const std::optional<Floats>& sample_weight,
+               const std::optional<Longs>& order, Progress* progress) {
+        const ClassRows rows(x, labels, std::numeric_limits<std::int32_t>::max(), sample_weight, order);
         nb::gil_scoped_release release;
         const std::unique_lock lock(mutex_);
         rows.for_each(settings(), progress, [&](const RegressorRow& row, std::int32_t label, float weight) {
@@ -73,9 +73,8 @@ public:
     }
 
     /// Progressive validation: answers each row (classes, best first) by what was learned before it, then learns it.
-    RankedRows test_then_learn(const Longs& indptr, const Ints& indices, const Floats& data, const Ints& labels,
-                               std::int64_t top_k) {
-        const ClassRows rows(indptr, indices, data, labels, std::numeric_limits<std::int32_t>::max(), {}, {});
+    RankedRows test_then_learn(const CsrInput& x, const Ints& labels, std::int64_t top_k) {
+        const ClassRows rows(x, labels, std::numeric_limits<std::int32_t>::max(), {}, {});
         RankedAnswers answers;
         {
             nb::gil_scoped_release release;
@@ -92,10 +91,9 @@ public:
         return std::move(answers).to_tuple();
     }
 
-    CsrArrays predict(const Longs& indptr, const Ints& indices, const Floats& data, std::int64_t n_labels,
-                      std::optional<std::int64_t> top_k, float threshold, const std::optional<Floats>& label_threshold,
-                      int n_threads) const {
-        const CsrView X = checked_csr(indptr, indices, data, max_regressor_features, "X");
+    CsrArrays predict(const CsrInput& x, std::int64_t n_labels, std::optional<std::int64_t> top_k, float threshold,
+                      const std::optional<Floats>& label_threshold, int n_threads) const {
+        const CsrView X = x.checked(max_regressor_features, "X");
         check_label_count(n_labels);
         LabelQuery query = checked_query(n_labels, top_k, threshold, label_threshold);
         CsrAnswers<LabelProbability> answers(X.n_rows(), regressor_chunk);
@@ -132,8 +130,8 @@ public:
     }
 
     /// Probabilities of these labels for each row: n x len(labels).
-    auto named(const Longs& indptr, const Ints& indices, const Floats& data, const Ints& labels, int n_threads) const {
-        const CsrView X = checked_csr(indptr, indices, data, max_regressor_features, "X");
+    auto named(const CsrInput& x, const Ints& labels, int n_threads) const {
+        const CsrView X = x.checked(max_regressor_features, "X");
         const auto n = static_cast<std::size_t>(X.n_rows()), n_named = labels.size();
         std::vector<float> probability(n * n_named, 0.0f);
         {
@@ -151,8 +149,8 @@ public:
     }
 
     /// The leaf that each row reaches.
-    auto leaves(const Longs& indptr, const Ints& indices, const Floats& data, int n_threads) const {
-        const CsrView X = checked_csr(indptr, indices, data, max_regressor_features, "X");
+    auto leaves(const CsrInput& x, int n_threads) const {
+        const CsrView X = x.checked(max_regressor_features, "X");
         std::vector<std::int32_t> leaf(static_cast<std::size_t>(X.n_rows()));
         {
             nb::gil_scoped_release release;
@@ -257,19 +255,17 @@ void bind_lomtree(nb::module_& m) {
     nb::class_<BoundLomTree>(m, "LomTree", "A LOMtree that learns row by row.")
         .def(nb::init<const RegressorSettings&, std::int64_t, double, double, double>(), nb::kw_only(), "regressor"_a,
              "max_nodes"_a, "nodes_per_class"_a, "swap_resistance"_a, "forgetting"_a)
-        .def("learn", &BoundLomTree::learn, "indptr"_a, "indices"_a, "data"_a, "labels"_a,
-             "sample_weight"_a.none() = nb::none(), "order"_a.none() = nb::none(), "progress"_a.none() = nb::none(),
-             "Learn rows of one class each, in order.")
-        .def("test_then_learn", &BoundLomTree::test_then_learn, "indptr"_a, "indices"_a, "data"_a, "labels"_a,
-             "top_k"_a, "Answer each row just before it is learned: where each answer begins, and classes, best first.")
-        .def("predict", &BoundLomTree::predict, "indptr"_a, "indices"_a, "data"_a, "n_labels"_a, "top_k"_a.none(),
-             "threshold"_a, "label_threshold"_a.none(), "n_threads"_a, "CSR parts of the answer, rows sorted by label.")
+        .def("learn", &BoundLomTree::learn, "X"_a, "labels"_a, "sample_weight"_a.none() = nb::none(),
+             "order"_a.none() = nb::none(), "progress"_a.none() = nb::none(), "Learn rows of one class each, in order.")
+        .def("test_then_learn", &BoundLomTree::test_then_learn, "X"_a, "labels"_a, "top_k"_a,
+             "Answer each row just before it is learned: where each answer begins, and classes, best first.")
+        .def("predict", &BoundLomTree::predict, "X"_a, "n_labels"_a, "top_k"_a.none(), "threshold"_a,
+             "label_threshold"_a.none(), "n_threads"_a, "CSR parts of the answer, rows sorted by label.")
         .def("predict_row", &BoundLomTree::predict_row, "indices"_a, "values"_a, "n_labels"_a, "top_k"_a, "threshold"_a,
              "One row: labels and their probabilities, best first.")
-        .def("named", &BoundLomTree::named, "indptr"_a, "indices"_a, "data"_a, "labels"_a, "n_threads"_a,
+        .def("named", &BoundLomTree::named, "X"_a, "labels"_a, "n_threads"_a,
              "Probabilities of these labels for each row.")
-        .def("leaves", &BoundLomTree::leaves, "indptr"_a, "indices"_a, "data"_a, "n_threads"_a,
-             "The leaf that each row reaches.")
+        .def("leaves", &BoundLomTree::leaves, "X"_a, "n_threads"_a, "The leaf that each row reaches.")
         .def("route", &BoundLomTree::route, "indices"_a, "values"_a, "label"_a,
              "For each node on the row's way: node, examples, the class's share, score, features (-1: the bias) and "
              "what each added.")

@@ -13,6 +13,7 @@
 
 #include "base/parallel.hpp"
 #include "bindings/arrays.hpp"
+#include "bindings/casters.hpp"
 #include "bindings/checks.hpp"
 #include "bindings/csr_answers.hpp"
 #include "bindings/learning_rows.hpp"
@@ -53,21 +54,18 @@ class BoundMemoryTree {
 public:
     explicit BoundMemoryTree(const MemoryTreeSettings& settings) : tree_(settings) {}
 
-    void learn(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr,
-               const Ints& y_indices, const std::optional<Floats>& sample_weight, const std::optional<Longs>& order,
-               Progress* progress) {
-        learn_rows(x_indptr, x_indices, x_data, y_indptr, y_indices, sample_weight, order, progress,
-                   [](const MemoryScratch&) {});
+    void learn(const CsrInput& x, const LabelInput& y, const std::optional<Floats>& sample_weight,
+               const std::optional<Longs>& order, Progress* progress) {
+        learn_rows(x, y, sample_weight, order, progress, [](const MemoryScratch&) {});
     }
 
     /// Progressive validation: answers each row (labels, best first) by what was learned before it, then learns it.
-    RankedRows test_then_learn(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data,
-                               const Longs& y_indptr, const Ints& y_indices, std::int64_t top_k) {
+    RankedRows test_then_learn(const CsrInput& x, const LabelInput& y, std::int64_t top_k) {
         RankedAnswers answers;
         std::vector<LabelProbability> found;
         AnswerSettings wanted;
         wanted.top_k = std::max<std::int64_t>(top_k, 0);
-        learn_rows(x_indptr, x_indices, x_data, y_indptr, y_indices, {}, {}, nullptr, [&](const MemoryScratch& s) {
+        learn_rows(x, y, {}, {}, nullptr, [&](const MemoryScratch& s) {
             best_labels(s.candidates, wanted, found);
             answers.add(found);
         });
@@ -91,10 +89,9 @@ public:
 
     /// CSR parts of the answer, rows sorted by label; then how many nodes and examples were looked at.
     Tuple<Array<std::int64_t>, Array<std::int32_t>, Array<float>, std::int64_t, std::int64_t> query(
-        const Longs& indptr, const Ints& indices, const Floats& data, std::int64_t n_labels,
-        std::optional<std::int64_t> top_k, float threshold, const std::optional<Floats>& label_threshold,
-        int n_threads) {
-        const CsrView X = checked_csr(indptr, indices, data, any_feature, "X");
+        const CsrInput& x, std::int64_t n_labels, std::optional<std::int64_t> top_k, float threshold,
+        const std::optional<Floats>& label_threshold, int n_threads) {
+        const CsrView X = x.checked(any_feature, "X");
         AnswerSettings wanted = answer_settings(n_labels, top_k, threshold);
         if (label_threshold) {
             if (std::ssize(view(*label_threshold)) != n_labels)
@@ -130,9 +127,8 @@ public:
     }
 
     /// Probabilities of these labels, a row of them for each row of X.
-    nb::ndarray<nb::numpy, float> named(const Longs& indptr, const Ints& indices, const Floats& data,
-                                        std::int64_t n_labels, const Ints& labels, int n_threads) {
-        const CsrView X = checked_csr(indptr, indices, data, any_feature, "X");
+    nb::ndarray<nb::numpy, float> named(const CsrInput& x, std::int64_t n_labels, const Ints& labels, int n_threads) {
+        const CsrView X = x.checked(any_feature, "X");
         const std::size_t width = labels.size();
         std::vector<float> out(static_cast<std::size_t>(X.n_rows()) * width, 0.0f);
         {
@@ -287,10 +283,9 @@ private:
     }
 
     template <class Seen>
-    void learn_rows(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr,
-                    const Ints& y_indices, const std::optional<Floats>& sample_weight,
+    void learn_rows(const CsrInput& x, const LabelInput& y, const std::optional<Floats>& sample_weight,
                     const std::optional<Longs>& order, Progress* progress, Seen&& seen) {
-        const LearningRows rows(x_indptr, x_indices, x_data, y_indptr, y_indices, sample_weight, order, any_feature);
+        const LearningRows rows(x, y, sample_weight, order, any_feature);
         check_finite(rows.X.data);
         if (!rises_in_rows(rows.label_begin, rows.labels))
             throw nb::value_error("labels of a row must be strictly increasing");
@@ -347,21 +342,19 @@ void bind_memory_tree(nb::module_& m) {
             nb::kw_only(), "leaf_multiplier"_a, "alpha"_a, "reroutes"_a, "n_leaves"_a, "n_neighbours"_a,
             "learning_rate"_a, "eps"_a, "scorer_rate"_a, "normalize"_a, "is_multiclass"_a, "has_one_against_rest"_a,
             "max_examples"_a, "forget"_a, "seed"_a)
-        .def("learn", &BoundMemoryTree::learn, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a,
-             "sample_weight"_a.none(), "order"_a.none(), "progress"_a.none(),
-             "Learn and store the rows, in the order given or their own.")
-        .def("test_then_learn", &BoundMemoryTree::test_then_learn, "x_indptr"_a, "x_indices"_a, "x_data"_a,
-             "y_indptr"_a, "y_indices"_a, "top_k"_a,
+        .def("learn", &BoundMemoryTree::learn, "X"_a, "Y"_a, "sample_weight"_a.none(), "order"_a.none(),
+             "progress"_a.none(), "Learn and store the rows, in the order given or their own.")
+        .def("test_then_learn", &BoundMemoryTree::test_then_learn, "X"_a, "Y"_a, "top_k"_a,
              "Answer each row by what was learned before it, then learn it: where rows begin, and labels, best first.")
         .def("revisit", &BoundMemoryTree::revisit, "order"_a, "progress"_a.none(),
              "Another epoch over stored examples, by slot.")
-        .def("query", &BoundMemoryTree::query, "indptr"_a, "indices"_a, "data"_a, "n_labels"_a, "top_k"_a.none(),
-             "threshold"_a, "label_threshold"_a.none(), "n_threads"_a,
+        .def("query", &BoundMemoryTree::query, "X"_a, "n_labels"_a, "top_k"_a.none(), "threshold"_a,
+             "label_threshold"_a.none(), "n_threads"_a,
              "CSR parts of the answer, rows sorted by label, and how many nodes and examples were looked at.")
         .def("query_row", &BoundMemoryTree::query_row, "indices"_a, "values"_a, "n_labels"_a, "top_k"_a.none(),
              "threshold"_a, "One row: labels and their probabilities, best first.")
-        .def("named", &BoundMemoryTree::named, "indptr"_a, "indices"_a, "data"_a, "n_labels"_a, "labels"_a,
-             "n_threads"_a, "Probabilities of these labels, a row of them for each row.")
+        .def("named", &BoundMemoryTree::named, "X"_a, "n_labels"_a, "labels"_a, "n_threads"_a,
+             "Probabilities of these labels, a row of them for each row.")
         .def("neighbours", &BoundMemoryTree::neighbours, "indices"_a, "values"_a,
              "Examples that vote, best first: slot, arrival, weight, share, score, labels, features, and what each "
              "added to the score.")

@@ -26,22 +26,19 @@ void bind_online(nb::module_& m) {
             nb::kw_only(), "rule"_a, "learning_rate"_a, "eps"_a, "decay"_a, "l2"_a, "normalize"_a, "bias"_a,
             "is_multiclass"_a, "buffer_entries"_a, "memory_budget"_a, "policy"_a, "alpha"_a, "fair_share"_a, "arity"_a,
             "pre_leaf_arity"_a, "seed"_a)
-        .def("adopt", &BoundLearner::adopt, "parent"_a, "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a,
-             "Start with this tree.")
-        .def("learn", &BoundLearner::learn, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a,
-             "sample_weight"_a.none(), "order"_a.none(), "n_threads"_a, "own_policy"_a.none(), "progress"_a.none(),
-             "Learn the rows, in the order given or their own.")
-        .def("test_then_learn", &BoundLearner::test_then_learn, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a,
-             "y_indices"_a, "top_k"_a, "n_threads"_a, "own_policy"_a.none(),
+        .def("adopt", &BoundLearner::adopt, "tree"_a, "Start with this tree.")
+        .def("learn", &BoundLearner::learn, "X"_a, "Y"_a, "sample_weight"_a.none(), "order"_a.none(), "n_threads"_a,
+             "own_policy"_a.none(), "progress"_a.none(), "Learn the rows, in the order given or their own.")
+        .def("test_then_learn", &BoundLearner::test_then_learn, "X"_a, "Y"_a, "top_k"_a, "n_threads"_a,
+             "own_policy"_a.none(),
              "Answer each row by what was learned before it, then learn it: where rows begin, and labels, best first.")
         .def("apply_all", &BoundLearner::apply_all, "n_threads"_a, "Bring every block up to date.")
-        .def("search", &BoundLearner::search, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a,
-             "label_threshold"_a.none(), "n_threads"_a,
-             "CSR parts of the answer, rows sorted by label, and the number of inner products taken.")
+        .def("search", &BoundLearner::search, "X"_a, "top_k"_a.none(), "threshold"_a, "label_threshold"_a.none(),
+             "n_threads"_a, "CSR parts of the answer, rows sorted by label, and the number of inner products taken.")
         .def("search_row", &BoundLearner::search_row, "indices"_a, "values"_a, "top_k"_a, "threshold"_a,
              "One row: labels and their probabilities, best first.")
-        .def("named", &BoundLearner::named, "indptr"_a, "indices"_a, "data"_a, "label_indptr"_a, "labels"_a,
-             "n_threads"_a, "Probabilities of the labels named for each row.")
+        .def("named", &BoundLearner::named, "X"_a, "labels"_a, "n_threads"_a,
+             "Probabilities of the labels named for each row.")
         .def("explain", &BoundLearner::explain, "indices"_a, "values"_a, "label"_a,
              "For each node on the label's path: node, conditional probability, features (-1: bias) and what each "
              "added to the score.")

@@ -12,10 +12,10 @@
 
 #include "base/parallel.hpp"
 #include "bindings/arrays.hpp"
+#include "bindings/casters.hpp"
 #include "bindings/checks.hpp"
 #include "bindings/csr_answers.hpp"
 #include "bindings/saved_arrays.hpp"
-#include "bindings/tree_arrays.hpp"
 #include "plt/tree_search.hpp"
 
 namespace nb = nanobind;
@@ -27,13 +27,11 @@ namespace {
 /// A trained label tree. Keeps the numpy arrays alive that it reads, memory-mapped ones too.
 class BoundModel {
 public:
-    BoundModel(const ArrayDict& arrays, const Ints& parent, const Ints& first_child, const Ints& n_children,
-               const Ints& label, std::int64_t n_labels, const FeatureSettings& features,
+    BoundModel(const ArrayDict& arrays, const TreeInput& tree_arrays, const FeatureSettings& features,
                const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>& link, float link_low,
                float link_step, bool is_multiclass)
-        : n_labels_(n_labels) {
-        model_.tree = tree_view(parent, first_child, n_children, label, n_labels);
-        for (const Ints* a : {&parent, &first_child, &n_children, &label}) keep_.append(*a);
+        : tree_arrays_(tree_arrays) {
+        model_.tree = tree_arrays.checked();
         const SavedArrays saved(arrays, keep_);
         FrozenBlocks& b = model_.blocks;
         b.panels = saved.take<std::int64_t, 2>("panels");
@@ -59,20 +57,18 @@ public:
         model_.attach();
     }
 
-    CountedAnswers search(const Longs& indptr, const Ints& indices, const Floats& data,
-                          std::optional<std::int64_t> top_k, float threshold,
+    CountedAnswers search(const CsrInput& x, std::optional<std::int64_t> top_k, float threshold,
                           const std::optional<Floats>& node_threshold, std::int64_t beam, int n_threads,
                           float bound) const {
-        Answer found = run(indptr, indices, data, top_k, threshold, node_threshold, beam, n_threads, bound, false);
+        Answer found = run(x, top_k, threshold, node_threshold, beam, n_threads, bound, false);
         return std::move(found.answers).to_tuple(found.n_products);
     }
 
     /// The same answer, with its cost: blocks scored for each row, and the probability that a skipped label may have.
     Tuple<Array<std::int64_t>, Array<std::int32_t>, Array<float>, std::int64_t, Array<std::int32_t>, Array<float>>
-    trace(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::int64_t> top_k,
-          float threshold, const std::optional<Floats>& node_threshold, std::int64_t beam, int n_threads,
-          float bound) const {
-        Answer found = run(indptr, indices, data, top_k, threshold, node_threshold, beam, n_threads, bound, true);
+    trace(const CsrInput& x, std::optional<std::int64_t> top_k, float threshold,
+          const std::optional<Floats>& node_threshold, std::int64_t beam, int n_threads, float bound) const {
+        Answer found = run(x, top_k, threshold, node_threshold, beam, n_threads, bound, true);
         return std::move(found.answers)
             .to_tuple(found.n_products, to_numpy(std::move(found.n_blocks)), to_numpy(std::move(found.given_up)));
     }
@@ -88,22 +84,21 @@ public:
         return row_answer(s.found);
     }
 
-    /// Probabilities of named labels: those of row i are labels[label_indptr[i] .. label_indptr[i + 1]].
-    auto named(const Longs& indptr, const Ints& indices, const Floats& data, const Longs& label_indptr,
-               const Ints& labels, int n_threads) const {
-        const CsrView X = checked_csr(indptr, indices, data, model_.features.n_features, "X");
-        check_named_labels(indptr, label_indptr, labels, n_labels_);
-        std::vector<float> probability(labels.size());
+    /// Probabilities of named labels: those of row i are labels.indices[labels.indptr[i] .. labels.indptr[i + 1]].
+    auto named(const CsrInput& x, const LabelInput& labels, int n_threads) const {
+        const CsrView X = x.checked(model_.features.n_features, "X");
+        check_named_labels(x, labels, tree_arrays_.n_labels);
+        std::vector<float> probability(labels.indices.size());
         {
             nb::gil_scoped_release release;
-            std::vector<std::int32_t> leaves(labels.size());
-            for (std::size_t k = 0; k < leaves.size(); ++k) leaves[k] = model_.leaf(labels.data()[k]);
+            std::vector<std::int32_t> leaves(labels.indices.size());
+            for (std::size_t k = 0; k < leaves.size(); ++k) leaves[k] = model_.leaf(labels.indices.data()[k]);
             constexpr std::int64_t chunk = 128;
             parallel_chunks(X.n_rows(), chunk, n_threads, [&](std::int64_t first, std::int64_t last, int) {
                 thread_local SearchScratch s;  // kept from call to call: it is as large as the tree
                 for (std::int64_t i = first; i < last; ++i) {
                     prepare(X, i, s.x);
-                    const std::int64_t a = label_indptr.data()[i], b = label_indptr.data()[i + 1];
+                    const std::int64_t a = labels.indptr.data()[i], b = labels.indptr.data()[i + 1];
                     model_.named(s.x, std::span(leaves).subspan(a, b - a), s, probability.data() + a);
                 }
             });
@@ -173,10 +168,10 @@ private:
         return settings;
     }
 
-    Answer run(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::int64_t> top_k,
-               float threshold, const std::optional<Floats>& node_threshold, std::int64_t beam, int n_threads,
-               float bound, bool is_traced) const {
-        const CsrView X = checked_csr(indptr, indices, data, model_.features.n_features, "X");
+    Answer run(const CsrInput& x, std::optional<std::int64_t> top_k, float threshold,
+               const std::optional<Floats>& node_threshold, std::int64_t beam, int n_threads, float bound,
+               bool is_traced) const {
+        const CsrView X = x.checked(model_.features.n_features, "X");
         SearchSettings settings =
             checked_settings(top_k.value_or(std::numeric_limits<std::int64_t>::max()), threshold, beam, bound);
         if (node_threshold) {
@@ -247,7 +242,7 @@ private:
     }
 
     LabelTreeModel model_;
-    std::int64_t n_labels_;
+    TreeInput tree_arrays_;
     nb::list keep_;
 };
 
@@ -273,22 +268,20 @@ void bind_search(nb::module_& m) {
           "Whether the features of a row rise, lie within the bounds, and have finite values.");
     nb::class_<BoundModel>(m, "LabelTreeModel", "A trained label tree over (memory-mapped) arrays, and its searches.")
         .def(
-            nb::init<const ArrayDict&, const Ints&, const Ints&, const Ints&, const Ints&, std::int64_t,
-                     const FeatureSettings&,
+            nb::init<const ArrayDict&, const TreeInput&, const FeatureSettings&,
                      const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>&, float, float, bool>(),
-            "blocks"_a, "parent"_a, "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a, "features"_a, "link"_a,
-            "link_low"_a, "link_step"_a, "is_multiclass"_a)
-        .def("search", &BoundModel::search, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a,
-             "node_threshold"_a.none(), "beam"_a, "n_threads"_a, "bound"_a = 0.0f,
+            "blocks"_a, "tree"_a, "features"_a, "link"_a, "link_low"_a, "link_step"_a, "is_multiclass"_a)
+        .def("search", &BoundModel::search, "X"_a, "top_k"_a.none(), "threshold"_a, "node_threshold"_a.none(), "beam"_a,
+             "n_threads"_a, "bound"_a = 0.0f,
              "CSR parts of the answer, rows sorted by label, and the number of inner products taken.")
-        .def("trace", &BoundModel::trace, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a,
-             "node_threshold"_a.none(), "beam"_a, "n_threads"_a, "bound"_a = 0.0f,
+        .def("trace", &BoundModel::trace, "X"_a, "top_k"_a.none(), "threshold"_a, "node_threshold"_a.none(), "beam"_a,
+             "n_threads"_a, "bound"_a = 0.0f,
              "What search answers, and for each row the number of blocks scored and the probability above which "
              "nothing was missed, 0 if nothing was.")
         .def("search_row", &BoundModel::search_row, "indices"_a, "values"_a, "top_k"_a, "threshold"_a, "beam"_a = 0,
              "bound"_a = 0.0f, "One row: labels and their probabilities, best first.")
-        .def("named", &BoundModel::named, "indptr"_a, "indices"_a, "data"_a, "label_indptr"_a, "labels"_a,
-             "n_threads"_a, "Probabilities of the labels named for each row.")
+        .def("named", &BoundModel::named, "X"_a, "labels"_a, "n_threads"_a,
+             "Probabilities of the labels named for each row.")
         .def("explain", &BoundModel::explain, "indices"_a, "values"_a, "label"_a,
              "For each node on the label's path: node, conditional probability, features and what each added to the "
              "score.");

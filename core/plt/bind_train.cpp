@@ -13,8 +13,9 @@
 
 #include "base/parallel.hpp"
 #include "bindings/arrays.hpp"
+#include "bindings/block_arrays.hpp"
+#include "bindings/casters.hpp"
 #include "bindings/checks.hpp"
-#include "bindings/tree_arrays.hpp"
 #include "plt/hashed_blocks.hpp"
 #include "plt/train_blocks.hpp"
 
@@ -27,15 +28,13 @@ namespace {
 /// Training data assigned to the nodes of a tree; can be trained with several settings.
 class BoundTrainer {
 public:
-    BoundTrainer(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr,
-                 const Ints& y_indices, const Ints& parent, const Ints& first_child, const Ints& n_children,
-                 const Ints& label, std::int64_t n_labels, const std::optional<Floats>& sample_weight,
-                 const FeatureSettings& features, std::uint64_t seed, int n_threads)
-        : n_features_(features.n_columns()), seed_(seed) {
-        const CsrView X = checked_csr(x_indptr, x_indices, x_data, features.n_features, "X");
-        check_label_rows(x_indptr, y_indptr, y_indices, n_labels);
-        tree_ = tree_view(parent, first_child, n_children, label, n_labels);
-        for (const Ints* a : {&parent, &first_child, &n_children, &label}) keep_.append(*a);
+    BoundTrainer(const CsrInput& x, const LabelInput& y, const TreeInput& tree_arrays,
+                 const std::optional<Floats>& sample_weight, const FeatureSettings& features, std::uint64_t seed,
+                 int n_threads)
+        : tree_arrays_(tree_arrays), n_features_(features.n_columns()), seed_(seed) {
+        const CsrView X = x.checked(features.n_features, "X");
+        tree_ = tree_arrays.checked();
+        check_label_rows(x, y, tree_arrays.n_labels);
         if (sample_weight) {
             weight_ = view(*sample_weight);
             keep_.append(*sample_weight);
@@ -45,12 +44,12 @@ public:
                     throw nb::value_error("sample_weight must be finite and not negative");
         }
         std::vector<std::int32_t> leaf_of = tree_.leaf_of();
-        for (std::int32_t j : view(y_indices))
+        for (std::int32_t j : view(y.indices))
             if (static_cast<std::size_t>(j) >= leaf_of.size() || leaf_of[j] < 0)
                 throw nb::value_error(("label " + std::to_string(j) + " has no leaf in the tree").c_str());
         nb::gil_scoped_release release;
         rows_.emplace(X, features, n_threads);
-        node_rows_.emplace(tree_, view(y_indptr), view(y_indices), leaf_of, n_threads);
+        node_rows_.emplace(tree_, view(y.indptr), view(y.indices), leaf_of, n_threads);
         trainer_.emplace(*rows_, tree_, *node_rows_, weight_, n_features_, seed, n_threads);
     }
 
@@ -97,6 +96,7 @@ public:
     }
 
 private:
+    TreeInput tree_arrays_;
     TreeView tree_;
     std::int64_t n_features_;
     std::uint64_t seed_;
@@ -156,11 +156,9 @@ void bind_blocks(nb::module_& m) {
     m.attr("HISTOGRAM_WIDTH") = ScoreHistogram::width;
 
     nb::class_<BoundTrainer>(m, "BlockTrainer", "Rows assigned to the nodes of a label tree, ready to be trained.")
-        .def(nb::init<const Longs&, const Ints&, const Floats&, const Longs&, const Ints&, const Ints&, const Ints&,
-                      const Ints&, const Ints&, std::int64_t, const std::optional<Floats>&, const FeatureSettings&,
-                      std::uint64_t, int>(),
-             "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "parent"_a, "first_child"_a,
-             "n_children"_a, "label"_a, "n_labels"_a, "sample_weight"_a.none(), "features"_a, "seed"_a, "n_threads"_a)
+        .def(nb::init<const CsrInput&, const LabelInput&, const TreeInput&, const std::optional<Floats>&,
+                      const FeatureSettings&, std::uint64_t, int>(),
+             "X"_a, "Y"_a, "tree"_a, "sample_weight"_a.none(), "features"_a, "seed"_a, "n_threads"_a)
         .def_prop_ro("total_work", &BoundTrainer::total_work, "Multiplications of an epoch over all nodes, roughly.")
         .def("train", &BoundTrainer::train, "solver"_a, "progress"_a.none() = nb::none(),
              "Train all nodes; the arrays of the frozen blocks.")

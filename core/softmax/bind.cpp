@@ -10,10 +10,10 @@
 
 #include "base/parallel.hpp"
 #include "bindings/arrays.hpp"
+#include "bindings/casters.hpp"
 #include "bindings/checks.hpp"
 #include "bindings/csr_answers.hpp"
 #include "bindings/saved_arrays.hpp"
-#include "bindings/tree_arrays.hpp"
 #include "softmax/train_softmax.hpp"
 #include "softmax/tree_softmax.hpp"
 
@@ -25,12 +25,6 @@ namespace {
 
 constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
 
-TreeView checked_tree(const Ints& parent, const Ints& first_child, const Ints& n_children, const Ints& label,
-                      std::int64_t n_labels) {
-    check_label_count(n_labels);
-    return tree_view(parent, first_child, n_children, label, n_labels);
-}
-
 nb::ndarray<nb::numpy, float> handed_over(AlignedFloats&& values) {
     auto* owned = new AlignedFloats(std::move(values));
     nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<AlignedFloats*>(p); });
@@ -38,14 +32,12 @@ nb::ndarray<nb::numpy, float> handed_over(AlignedFloats&& values) {
     return nb::ndarray<nb::numpy, float>(owned->data(), 1, shape, owner);
 }
 
-ArrayDict train(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr,
-                const Ints& y_indices, const Ints& parent, const Ints& first_child, const Ints& n_children,
-                const Ints& label, std::int64_t n_labels, bool is_plt, const std::optional<Floats>& sample_weight,
-                const FeatureSettings& features, const SoftmaxSettings& settings, std::uint64_t seed, int n_threads,
-                Progress* progress) {
-    const CsrView X = checked_csr(x_indptr, x_indices, x_data, features.n_features, "X");
-    const TreeView tree = checked_tree(parent, first_child, n_children, label, n_labels);
-    check_label_rows(x_indptr, y_indptr, y_indices, n_labels);
+ArrayDict train(const CsrInput& x, const LabelInput& y, const TreeInput& tree_arrays, bool is_plt,
+                const std::optional<Floats>& sample_weight, const FeatureSettings& features,
+                const SoftmaxSettings& settings, std::uint64_t seed, int n_threads, Progress* progress) {
+    const CsrView X = x.checked(features.n_features, "X");
+    const TreeView tree = tree_arrays.checked();
+    check_label_rows(x, y, tree_arrays.n_labels);
     const std::int64_t n_rows = X.n_rows();
     if (n_rows == 0 || n_rows > most) throw nb::value_error("training needs between 1 and 2^31 - 1 rows");
     const std::span<const float> weight =
@@ -61,8 +53,8 @@ ArrayDict train(const Longs& x_indptr, const Ints& x_indices, const Floats& x_da
         for (std::size_t f = 0; f < is_seen.size(); ++f)
             if (is_seen[f]) columns.push_back(static_cast<std::int32_t>(f));
         const std::vector<std::int32_t> leaf_of = tree.leaf_of();
-        TrainingLeaves leaves{view(y_indptr), {}};
-        for (std::int32_t l : view(y_indices)) {
+        TrainingLeaves leaves{view(y.indptr), {}};
+        for (std::int32_t l : view(y.indices)) {
             if (static_cast<std::size_t>(l) >= leaf_of.size() || leaf_of[static_cast<std::size_t>(l)] < 0)
                 throw std::invalid_argument("label " + std::to_string(l) + " has no leaf in the tree");
             leaves.leaf.push_back(leaf_of[static_cast<std::size_t>(l)]);
@@ -87,14 +79,12 @@ ArrayDict train(const Longs& x_indptr, const Ints& x_indices, const Floats& x_da
 /// A trained model. Keeps the numpy arrays alive that it reads, memory-mapped ones too.
 class BoundSoftmax {
 public:
-    BoundSoftmax(const ArrayDict& arrays, const Ints& parent, const Ints& first_child, const Ints& n_children,
-                 const Ints& label, std::int64_t n_labels, bool is_plt, const FeatureSettings& features,
+    BoundSoftmax(const ArrayDict& arrays, const TreeInput& tree_arrays, bool is_plt, const FeatureSettings& features,
                  std::int64_t dim)
-        : n_labels_(n_labels) {
+        : tree_arrays_(tree_arrays) {
         if (dim < 1 || dim > 65536) throw nb::value_error("dim must be between 1 and 65536");
         if (features.n_features < 0 || features.n_features > most) throw nb::value_error("n_features is out of range");
-        model_.decisions = SiblingDecisions(checked_tree(parent, first_child, n_children, label, n_labels), is_plt);
-        for (const Ints* a : {&parent, &first_child, &n_children, &label}) keep_.append(*a);
+        model_.decisions = SiblingDecisions(tree_arrays.checked(), is_plt);
         model_.leaf_of = model_.tree().leaf_of();
         model_.features = features;
         const SavedArrays saved(arrays, keep_);
@@ -104,10 +94,9 @@ public:
         model_.validate();
     }
 
-    CountedAnswers search(const Longs& indptr, const Ints& indices, const Floats& data,
-                          std::optional<std::int64_t> top_k, float threshold,
+    CountedAnswers search(const CsrInput& x, std::optional<std::int64_t> top_k, float threshold,
                           const std::optional<Floats>& node_threshold, int n_threads) const {
-        const CsrView X = checked_csr(indptr, indices, data, model_.features.n_features, "X");
+        const CsrView X = x.checked(model_.features.n_features, "X");
         SearchSettings settings;
         if (top_k) settings.top_k = *top_k;
         if (settings.top_k < 1) throw nb::value_error("top_k must be at least 1");
@@ -143,9 +132,9 @@ public:
     }
 
     /// Probabilities of these labels for each row: n x len(labels).
-    auto named(const Longs& indptr, const Ints& indices, const Floats& data, const Ints& labels, int n_threads) const {
-        const CsrView X = checked_csr(indptr, indices, data, model_.features.n_features, "X");
-        check_named_labels(labels, n_labels_);
+    auto named(const CsrInput& x, const Ints& labels, int n_threads) const {
+        const CsrView X = x.checked(model_.features.n_features, "X");
+        check_named_labels(labels, tree_arrays_.n_labels);
         const auto n = static_cast<std::size_t>(X.n_rows()), n_named = labels.size();
         std::vector<float> probability(n * n_named);
         {
@@ -160,8 +149,8 @@ public:
     }
 
     /// The hidden vectors of these rows: n x stride.
-    auto hidden(const Longs& indptr, const Ints& indices, const Floats& data, int n_threads) const {
-        const CsrView X = checked_csr(indptr, indices, data, model_.features.n_features, "X");
+    auto hidden(const CsrInput& x, int n_threads) const {
+        const CsrView X = x.checked(model_.features.n_features, "X");
         const auto n = static_cast<std::size_t>(X.n_rows()), stride = model_.embedding.stride;
         std::vector<float> values(n * stride);
         {
@@ -267,7 +256,7 @@ private:
     }
 
     TreeSoftmax model_;
-    std::int64_t n_labels_;
+    TreeInput tree_arrays_;
     nb::list keep_;
 };
 
@@ -287,24 +276,19 @@ void bind_softmax(nb::module_& m) {
                 new (self) SoftmaxSettings{dim, epochs, learning_rate, batch, shuffle, hogwild};
             },
             nb::kw_only(), "dim"_a, "epochs"_a, "learning_rate"_a, "batch"_a, "shuffle"_a, "hogwild"_a);
-    m.def("train_softmax", &train, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a, "parent"_a,
-          "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a, "is_plt"_a, "sample_weight"_a.none(), "features"_a,
+    m.def("train_softmax", &train, "X"_a, "Y"_a, "tree"_a, "is_plt"_a, "sample_weight"_a.none(), "features"_a,
           "settings"_a, "seed"_a, "n_threads"_a, "progress"_a.none() = nb::none(),
           "Train embeddings of features and of a tree's decisions; the arrays of the model.");
     nb::class_<BoundSoftmax>(m, "TreeSoftmax", "A trained tree softmax over (memory-mapped) arrays, and its answers.")
-        .def(nb::init<const ArrayDict&, const Ints&, const Ints&, const Ints&, const Ints&, std::int64_t, bool,
-                      const FeatureSettings&, std::int64_t>(),
-             "arrays"_a, "parent"_a, "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a, "is_plt"_a, "features"_a,
-             "dim"_a)
-        .def("search", &BoundSoftmax::search, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a,
-             "node_threshold"_a.none(), "n_threads"_a,
-             "CSR parts of the answer, rows sorted by label, and the number of nodes that were opened.")
+        .def(nb::init<const ArrayDict&, const TreeInput&, bool, const FeatureSettings&, std::int64_t>(), "arrays"_a,
+             "tree"_a, "is_plt"_a, "features"_a, "dim"_a)
+        .def("search", &BoundSoftmax::search, "X"_a, "top_k"_a.none(), "threshold"_a, "node_threshold"_a.none(),
+             "n_threads"_a, "CSR parts of the answer, rows sorted by label, and the number of nodes that were opened.")
         .def("search_row", &BoundSoftmax::search_row, "indices"_a, "values"_a, "top_k"_a, "threshold"_a,
              "One row: labels and their probabilities, best first.")
-        .def("named", &BoundSoftmax::named, "indptr"_a, "indices"_a, "data"_a, "labels"_a, "n_threads"_a,
+        .def("named", &BoundSoftmax::named, "X"_a, "labels"_a, "n_threads"_a,
              "Probabilities of these labels for each row.")
-        .def("hidden", &BoundSoftmax::hidden, "indptr"_a, "indices"_a, "data"_a, "n_threads"_a,
-             "The hidden vector of each row, padded.")
+        .def("hidden", &BoundSoftmax::hidden, "X"_a, "n_threads"_a, "The hidden vector of each row, padded.")
         .def("explain", &BoundSoftmax::explain, "indices"_a, "values"_a, "label"_a,
              "For each node on the label's path: node, conditional probability, features and what each added to the "
              "score.");

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "bindings/arrays.hpp"
+#include "bindings/casters.hpp"
 #include "bindings/checks.hpp"
 #include "bindings/saved_arrays.hpp"
 #include "bindings/spectral_arrays.hpp"
@@ -32,12 +33,11 @@ EigenSettings eigen_settings(const std::string& solver, int max_iterations, doub
     return {solver == "randomised", max_iterations, tolerance, cg_iterations};
 }
 
-ArrayDict grow(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr,
-               const Ints& y_indices, std::int64_t n_labels, const Ints& head,
+ArrayDict grow(const CsrInput& x, const LabelInput& y, std::int64_t n_labels, const Ints& head,
                const std::optional<Floats>& sample_weight, const FeatureSettings& features, const Floats& space_vectors,
                const CandidateTreeSettings& settings, std::uint64_t seed, int n_threads, Progress* progress) {
-    const CsrView X = checked_csr(x_indptr, x_indices, x_data, features.n_features, "X");
-    check_rising_labels(x_indptr, y_indptr, y_indices, n_labels);
+    const CsrView X = x.checked(features.n_features, "X");
+    check_rising_labels(x, y, n_labels);
     if (X.n_rows() == 0) throw nb::value_error("a tree needs at least one row");
     const TreeSpace space = checked_space(view(space_vectors), features);
     for (std::int32_t l : view(head))
@@ -48,20 +48,19 @@ ArrayDict grow(const Longs& x_indptr, const Ints& x_indices, const Floats& x_dat
     {
         nb::gil_scoped_release release;
         const PreparedRows rows = space.prepared(X, n_threads);
-        CandidateTreeGrower grower(rows, view(y_indptr), view(y_indices), n_labels, weight, view(head),
+        CandidateTreeGrower grower(rows, view(y.indptr), view(y.indices), n_labels, weight, view(head),
                                    space.seen().n_features, settings, seed, n_threads);
         tree = grower.grow(progress);
     }
     return to_dict(std::move(tree));
 }
 
-void train_groups(const FloatDict& base, const Longs& x_indptr, const Ints& x_indices, const Floats& x_data,
-                  const Longs& y_indptr, const Ints& y_indices, const std::optional<Floats>& sample_weight,
-                  const FeatureSettings& features, bool is_multiclass, std::int64_t n_labels, std::int64_t rank,
-                  float learning_rate, float eps, std::int64_t group_size, int passes, bool is_shuffled,
-                  std::uint64_t seed, int n_threads, Progress* progress) {
-    const CsrView X = checked_csr(x_indptr, x_indices, x_data, features.n_features, "X");
-    check_rising_labels(x_indptr, y_indptr, y_indices, n_labels);
+void train_groups(const FloatDict& base, const CsrInput& x, const LabelInput& y,
+                  const std::optional<Floats>& sample_weight, const FeatureSettings& features, bool is_multiclass,
+                  std::int64_t n_labels, std::int64_t rank, float learning_rate, float eps, std::int64_t group_size,
+                  int passes, bool is_shuffled, std::uint64_t seed, int n_threads, Progress* progress) {
+    const CsrView X = x.checked(features.n_features, "X");
+    check_rising_labels(x, y, n_labels);
     const std::span<const float> weight =
         checked_positive(sample_weight, static_cast<std::size_t>(X.n_rows()), "sample_weight");
     if (passes < 0 || group_size < 1) throw nb::value_error("passes must not be negative, group_size above 0");
@@ -73,7 +72,7 @@ void train_groups(const FloatDict& base, const Longs& x_indptr, const Ints& x_in
     BaseDescent descent = descent_on(base, shape, {learning_rate, eps, is_multiclass, false});
     nb::gil_scoped_release release;
     const PreparedRows rows(X, features, n_threads);
-    const LabelledRows labelled{rows, features.n_features, view(y_indptr), view(y_indices), weight};
+    const LabelledRows labelled{rows, features.n_features, view(y.indptr), view(y.indices), weight};
     train_against_groups(labelled, descent, group_size, {passes, is_shuffled, true}, seed, progress);
 }
 
@@ -88,15 +87,15 @@ struct WholeProblem {
         for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int32_t>(i);
     }
 
-    SplitProblem problem(const Longs& y_indptr, const Ints& y_indices, std::int64_t n_labels,
-                         std::span<const double> importance, int n_threads) const {
+    SplitProblem problem(const LabelInput& y, std::int64_t n_labels, std::span<const double> importance,
+                         int n_threads) const {
         LocalNumbers local_features, local_labels;
         local_features.resize(static_cast<std::size_t>(features.n_features));
         local_labels.resize(static_cast<std::size_t>(n_labels));
         std::vector<float> sums;
         return SplitProblem({rows,
-                             view(y_indptr),
-                             view(y_indices),
+                             view(y.indptr),
+                             view(y.indices),
                              {},
                              static_cast<std::uint32_t>(features.n_features),
                              all,
@@ -105,31 +104,27 @@ struct WholeProblem {
     }
 };
 
-CsrView checked_problem(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data, const Longs& y_indptr,
-                        const Ints& y_indices, std::int64_t n_features, std::int64_t n_labels,
+CsrView checked_problem(const CsrInput& x, const LabelInput& y, std::int64_t n_features, std::int64_t n_labels,
                         const Doubles& importance) {
     if (n_features < 0 || n_features >= std::numeric_limits<std::int32_t>::max())
         throw nb::value_error("n_features is out of range");
-    const CsrView X = checked_csr(x_indptr, x_indices, x_data, n_features, "X");
-    check_rising_labels(x_indptr, y_indptr, y_indices, n_labels);
+    const CsrView X = x.checked(n_features, "X");
+    check_rising_labels(x, y, n_labels);
     checked_positive(importance, static_cast<std::size_t>(X.n_rows()), "importance");
     return X;
 }
 
-Tuple<Array<float>, double> split_direction(const Longs& x_indptr, const Ints& x_indices, const Floats& x_data,
-                                            const Longs& y_indptr, const Ints& y_indices, std::int64_t n_features,
+Tuple<Array<float>, double> split_direction(const CsrInput& x, const LabelInput& y, std::int64_t n_features,
                                             std::int64_t n_labels, const Doubles& importance, const std::string& solver,
                                             int max_iterations, double tolerance, int cg_iterations, std::uint64_t seed,
                                             int n_threads) {
-    const CsrView X =
-        checked_problem(x_indptr, x_indices, x_data, y_indptr, y_indices, n_features, n_labels, importance);
+    const CsrView X = checked_problem(x, y, n_features, n_labels, importance);
     const EigenSettings settings = eigen_settings(solver, max_iterations, tolerance, cg_iterations);
     std::vector<float> direction(static_cast<std::size_t>(n_features), 0.0f);
     double value = 0;
     {
         nb::gil_scoped_release release;
-        const SplitProblem problem =
-            WholeProblem(X, n_threads).problem(y_indptr, y_indices, n_labels, view(importance), n_threads);
+        const SplitProblem problem = WholeProblem(X, n_threads).problem(y, n_labels, view(importance), n_threads);
         const TopDirection top = top_direction(problem, settings, seed, n_threads);
         for (std::size_t f = 0; f < top.w.size(); ++f) direction[problem.feature[f]] = top.w[f];
         value = top.value;
@@ -137,25 +132,25 @@ Tuple<Array<float>, double> split_direction(const Longs& x_indptr, const Ints& x
     return nb::make_tuple(to_numpy(std::move(direction)), value);
 }
 
-auto least_squares(const Longs& y_indptr, const Ints& y_indices, std::int64_t n_labels, const Doubles& importance,
-                   const Floats& target, int cg_iterations) {
-    if (target.size() + 1 != y_indptr.size()) throw nb::value_error("target needs an entry for each row");
+auto least_squares(const LabelInput& y, std::int64_t n_labels, const Doubles& importance, const Floats& target,
+                   int cg_iterations) {
+    if (target.size() + 1 != y.indptr.size()) throw nb::value_error("target needs an entry for each row");
     if (cg_iterations < 1) throw nb::value_error("cg_iterations must be above 0");
-    const std::vector<std::int64_t> no_begin(y_indptr.size(), 0);
-    check_rising_labels(y_indptr, y_indptr, y_indices, n_labels);
+    const std::vector<std::int64_t> no_begin(y.indptr.size(), 0);
+    check_rising_labels(y, y, n_labels);
     checked_positive(importance, target.size(), "importance");
     std::vector<float> answer(static_cast<std::size_t>(n_labels), 0.0f);
     {
         nb::gil_scoped_release release;
         const CsrView X{no_begin, {}, {}, 1};
-        const SplitProblem problem = WholeProblem(X, 1).problem(y_indptr, y_indices, n_labels, view(importance), 1);
+        const SplitProblem problem = WholeProblem(X, 1).problem(y, n_labels, view(importance), 1);
         if (problem.has_classes()) throw std::invalid_argument("no row has two labels: there is nothing to solve");
         std::vector<float> scaled(target.size()), solution;
         for (std::size_t i = 0; i < scaled.size(); ++i)
             scaled[i] = static_cast<float>(target.data()[i] * std::sqrt(importance.data()[i]));
         SplitMatrix<1>(problem, cg_iterations, 1).solve(scaled, solution);
         std::vector<std::uint8_t> occurs(static_cast<std::size_t>(n_labels), 0);
-        for (std::int32_t l : view(y_indices)) occurs[l] = 1;
+        for (std::int32_t l : view(y.indices)) occurs[l] = 1;
         for (std::size_t l = 0, at = 0; l < occurs.size(); ++l)
             if (occurs[l]) answer[l] = solution[at++];
     }
@@ -195,19 +190,18 @@ void bind_candidate_trees(nb::module_& m) {
             },
             nb::kw_only(), "max_depth"_a, "n_candidates"_a, "recall"_a, "noise"_a, "deviation"_a, "min_path"_a,
             "prune"_a, "keeps_inner"_a, "solver"_a, "max_iterations"_a, "tolerance"_a, "cg_iterations"_a);
-    m.def("grow_candidate_tree", &grow, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a,
-          "n_labels"_a, "head"_a, "sample_weight"_a.none(), "features"_a, "space"_a, "settings"_a, "seed"_a,
-          "n_threads"_a, "progress"_a.none() = nb::none(), "Grow a tree of eigen-splits; its arrays.");
-    m.def("split_direction", &split_direction, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a, "y_indices"_a,
-          "n_features"_a, "n_labels"_a, "importance"_a, "solver"_a, "max_iterations"_a, "tolerance"_a,
-          "cg_iterations"_a, "seed"_a, "n_threads"_a, "The direction that splits all these rows, and its eigenvalue.");
-    m.def("least_squares_labels", &least_squares, "y_indptr"_a, "y_indices"_a, "n_labels"_a, "importance"_a, "target"_a,
-          "cg_iterations"_a, "Weights of labels whose sums come closest to a target, by conjugate gradients.");
+    m.def("grow_candidate_tree", &grow, "X"_a, "Y"_a, "n_labels"_a, "head"_a, "sample_weight"_a.none(), "features"_a,
+          "space"_a, "settings"_a, "seed"_a, "n_threads"_a, "progress"_a.none() = nb::none(),
+          "Grow a tree of eigen-splits; its arrays.");
+    m.def("split_direction", &split_direction, "X"_a, "Y"_a, "n_features"_a, "n_labels"_a, "importance"_a, "solver"_a,
+          "max_iterations"_a, "tolerance"_a, "cg_iterations"_a, "seed"_a, "n_threads"_a,
+          "The direction that splits all these rows, and its eigenvalue.");
+    m.def("least_squares_labels", &least_squares, "Y"_a, "n_labels"_a, "importance"_a, "target"_a, "cg_iterations"_a,
+          "Weights of labels whose sums come closest to a target, by conjugate gradients.");
     m.def("weighted_median", &median_of, "values"_a, "importance"_a,
           "The value that parts the importance into halves.");
-    m.def("train_against_groups", &train_groups, "base"_a, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a,
-          "y_indices"_a, "sample_weight"_a.none(), "features"_a, nb::kw_only(), "is_multiclass"_a, "n_labels"_a,
-          "rank"_a, "learning_rate"_a, "eps"_a, "group_size"_a, "passes"_a, "is_shuffled"_a, "seed"_a, "n_threads"_a,
-          "progress"_a.none() = nb::none(),
+    m.def("train_against_groups", &train_groups, "base"_a, "X"_a, "Y"_a, "sample_weight"_a.none(), "features"_a,
+          nb::kw_only(), "is_multiclass"_a, "n_labels"_a, "rank"_a, "learning_rate"_a, "eps"_a, "group_size"_a,
+          "passes"_a, "is_shuffled"_a, "seed"_a, "n_threads"_a, "progress"_a.none() = nb::none(),
           "Train a classifier of low rank in place, each row against a random group of labels.");
 }

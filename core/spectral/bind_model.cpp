@@ -16,6 +16,7 @@
 
 #include "base/parallel.hpp"
 #include "bindings/arrays.hpp"
+#include "bindings/casters.hpp"
 #include "bindings/checks.hpp"
 #include "bindings/csr_answers.hpp"
 #include "bindings/saved_arrays.hpp"
@@ -56,10 +57,9 @@ public:
         model_.base.check();
     }
 
-    CountedAnswers predict(const Longs& indptr, const Ints& indices, const Floats& data,
-                           std::optional<std::int64_t> top_k, float threshold,
+    CountedAnswers predict(const CsrInput& x, std::optional<std::int64_t> top_k, float threshold,
                            const std::optional<Floats>& label_threshold, std::int64_t n_leaves, int n_threads) const {
-        const CsrView X = checked_rows(indptr, indices, data, n_leaves);
+        const CsrView X = checked_rows(x, n_leaves);
         LabelQuery query = checked_query(model_.forest.n_labels, top_k, threshold, label_threshold);
         CsrAnswers<LabelProbability> answers(X.n_rows(), SpectralModel::chunk);
         std::int64_t n_products = 0;
@@ -76,9 +76,8 @@ public:
     }
 
     /// Probabilities of these labels for each row: n x len(labels).
-    auto named(const Longs& indptr, const Ints& indices, const Floats& data, const Ints& labels, std::int64_t n_leaves,
-               int n_threads) const {
-        const CsrView X = checked_rows(indptr, indices, data, n_leaves);
+    auto named(const CsrInput& x, const Ints& labels, std::int64_t n_leaves, int n_threads) const {
+        const CsrView X = checked_rows(x, n_leaves);
         check_named_labels(labels, model_.forest.n_labels);
         const auto n = static_cast<std::size_t>(X.n_rows()), n_named = labels.size();
         std::vector<float> probability(n * n_named, 0.0f);
@@ -105,9 +104,8 @@ public:
     }
 
     /// Each row's candidates: CSR parts, labels with their share of the training rows of its leaves.
-    CountedAnswers candidates(const Longs& indptr, const Ints& indices, const Floats& data, std::int64_t n_leaves,
-                              int n_threads) const {
-        const CsrView X = checked_rows(indptr, indices, data, n_leaves);
+    CountedAnswers candidates(const CsrInput& x, std::int64_t n_leaves, int n_threads) const {
+        const CsrView X = checked_rows(x, n_leaves);
         CsrAnswers<LabelProbability> answers(X.n_rows(), SpectralModel::chunk);
         {
             nb::gil_scoped_release release;
@@ -129,9 +127,8 @@ public:
     }
 
     /// The leaf of each row: the one of prediction, or a random one if a seed is given.
-    auto leaves(const Longs& indptr, const Ints& indices, const Floats& data, std::optional<std::uint64_t> seed,
-                int n_threads) const {
-        const CsrView X = checked_rows(indptr, indices, data, 1);
+    auto leaves(const CsrInput& x, std::optional<std::uint64_t> seed, int n_threads) const {
+        const CsrView X = checked_rows(x, 1);
         std::vector<std::int32_t> leaf;
         {
             nb::gil_scoped_release release;
@@ -143,9 +140,8 @@ public:
 
     /// The leaves that each row reaches in fractions, as while the tree grew: where a row's begin, leaves, and the
     /// probabilities.
-    CsrArrays fractions(const Longs& indptr, const Ints& indices, const Floats& data, double min_path,
-                        int n_threads) const {
-        const CsrView X = checked_rows(indptr, indices, data, 1);
+    CsrArrays fractions(const CsrInput& x, double min_path, int n_threads) const {
+        const CsrView X = checked_rows(x, 1);
         if (!(min_path > 0 && min_path <= 1)) throw nb::value_error("min_path must be in (0, 1]");
         std::vector<std::int64_t> begin(static_cast<std::size_t>(X.n_rows()) + 1, 0);
         std::vector<std::int32_t> leaf;
@@ -206,12 +202,12 @@ public:
     }
 
     /// Stochastic gradient descent on arrays of the same shapes as the model's, written in place.
-    void train(const FloatDict& base, const Longs& x_indptr, const Ints& x_indices, const Floats& x_data,
-               const Longs& y_indptr, const Ints& y_indices, const std::optional<Floats>& sample_weight,
-               float learning_rate, float eps, bool has_slot_bias, int passes, bool is_shuffled, bool is_sampled,
-               bool decays, std::uint64_t seed, int n_threads, Progress* progress) const {
-        const CsrView X = checked_rows(x_indptr, x_indices, x_data, 1);
-        check_rising_labels(x_indptr, y_indptr, y_indices, model_.forest.n_labels);
+    void train(const FloatDict& base, const CsrInput& x, const LabelInput& y,
+               const std::optional<Floats>& sample_weight, float learning_rate, float eps, bool has_slot_bias,
+               int passes, bool is_shuffled, bool is_sampled, bool decays, std::uint64_t seed, int n_threads,
+               Progress* progress) const {
+        const CsrView X = checked_rows(x, 1);
+        check_rising_labels(x, y, model_.forest.n_labels);
         const std::span<const float> weight =
             checked_positive(sample_weight, static_cast<std::size_t>(X.n_rows()), "sample_weight");
         if (passes < 0) throw nb::value_error("passes must not be negative");
@@ -222,7 +218,7 @@ public:
         const PreparedRows rows(X, model_.space.features, n_threads);
         std::optional<PreparedRows> in_space;
         if (model_.space.is_learned()) in_space.emplace(model_.space.prepared(X, n_threads));
-        const LabelledRows labelled{rows, model_.space.features.n_features, view(y_indptr), view(y_indices), weight};
+        const LabelledRows labelled{rows, model_.space.features.n_features, view(y.indptr), view(y.indices), weight};
         train_base(model_.forest, model_.sigma, labelled, in_space ? *in_space : rows, descent, is_sampled,
                    {passes, is_shuffled, decays}, seed, n_threads, progress);
     }
@@ -235,9 +231,9 @@ private:
             throw nb::value_error("n_leaves must be 1 if each leaf has its own weights");
     }
 
-    CsrView checked_rows(const Longs& indptr, const Ints& indices, const Floats& data, std::int64_t n_leaves) const {
+    CsrView checked_rows(const CsrInput& x, std::int64_t n_leaves) const {
         check_n_leaves(n_leaves);
-        return checked_csr(indptr, indices, data, model_.space.features.n_features, "X");
+        return x.checked(model_.space.features.n_features, "X");
     }
 
     void check_question(const Ints& indices, const Floats& values, std::int64_t n_leaves) const {
@@ -259,25 +255,24 @@ void bind_spectral_model(nb::module_& m) {
                       const std::string&, std::int64_t, bool>(),
              "tree"_a, "base"_a, "n_labels"_a, "n_candidates"_a, "features"_a, "is_multiclass"_a, "weights"_a, "rank"_a,
              "has_slot_weights"_a)
-        .def("predict", &BoundSpectral::predict, "indptr"_a, "indices"_a, "data"_a, "top_k"_a.none(), "threshold"_a,
-             "label_threshold"_a.none(), "n_leaves"_a, "n_threads"_a,
+        .def("predict", &BoundSpectral::predict, "X"_a, "top_k"_a.none(), "threshold"_a, "label_threshold"_a.none(),
+             "n_leaves"_a, "n_threads"_a,
              "CSR parts of the answer, rows sorted by label, and the number of inner products.")
         .def("predict_row", &BoundSpectral::predict_row, "indices"_a, "values"_a, "top_k"_a, "threshold"_a,
              "n_leaves"_a, "One row: labels and their probabilities, best first.")
-        .def("named", &BoundSpectral::named, "indptr"_a, "indices"_a, "data"_a, "labels"_a, "n_leaves"_a, "n_threads"_a,
+        .def("named", &BoundSpectral::named, "X"_a, "labels"_a, "n_leaves"_a, "n_threads"_a,
              "Probabilities of these labels for each row.")
-        .def("candidates", &BoundSpectral::candidates, "indptr"_a, "indices"_a, "data"_a, "n_leaves"_a, "n_threads"_a,
+        .def("candidates", &BoundSpectral::candidates, "X"_a, "n_leaves"_a, "n_threads"_a,
              "CSR parts of each row's candidates with their shares.")
-        .def("leaves", &BoundSpectral::leaves, "indptr"_a, "indices"_a, "data"_a, "seed"_a.none(), "n_threads"_a,
+        .def("leaves", &BoundSpectral::leaves, "X"_a, "seed"_a.none(), "n_threads"_a,
              "The leaf of each row: the one of prediction, or a random one if a seed is given.")
-        .def("fractions", &BoundSpectral::fractions, "indptr"_a, "indices"_a, "data"_a, "min_path"_a, "n_threads"_a,
+        .def("fractions", &BoundSpectral::fractions, "X"_a, "min_path"_a, "n_threads"_a,
              "The leaves that each row reaches in fractions: where a row's begin, leaves, and the probabilities.")
         .def("route", &BoundSpectral::route, "indices"_a, "values"_a,
              "For each node on the row's way: node, score, features and what each added to the score.")
         .def("candidate_parts", &BoundSpectral::candidate_parts, "indices"_a, "values"_a, "label"_a, "n_leaves"_a,
              "What each feature of a row adds to a candidate's score, the bias last; None for a label that is none.")
-        .def("train", &BoundSpectral::train, "base"_a, "x_indptr"_a, "x_indices"_a, "x_data"_a, "y_indptr"_a,
-             "y_indices"_a, "sample_weight"_a.none(), nb::kw_only(), "learning_rate"_a, "eps"_a, "has_slot_bias"_a,
-             "passes"_a, "is_shuffled"_a, "is_sampled"_a, "decays"_a, "seed"_a, "n_threads"_a,
-             "progress"_a.none() = nb::none(), "Train the classifier's arrays in place.");
+        .def("train", &BoundSpectral::train, "base"_a, "X"_a, "Y"_a, "sample_weight"_a.none(), nb::kw_only(),
+             "learning_rate"_a, "eps"_a, "has_slot_bias"_a, "passes"_a, "is_shuffled"_a, "is_sampled"_a, "decays"_a,
+             "seed"_a, "n_threads"_a, "progress"_a.none() = nb::none(), "Train the classifier's arrays in place.");
 }

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "bindings/arrays.hpp"
-#include "bindings/tree_arrays.hpp"
+#include "bindings/casters.hpp"
 #include "trees/collapse_levels.hpp"
 #include "trees/greedy_frequency.hpp"
 #include "trees/interpolated_split.hpp"
@@ -37,11 +37,10 @@ ObjectiveSettings checked_settings(double similarity, double frequency, double e
     return {similarity, frequency, eps, max_iterations, seed, true, similarity == 0};
 }
 
-auto bound_split(const Longs& start, const Ints& column, const Floats& value, std::size_t n_features,
-                 InOut<std::int32_t> order, const Doubles& weight, const Longs& starts, const Longs& stops,
-                 double similarity, double frequency, double eps, int max_iterations, std::uint64_t seed,
-                 int n_threads) {
-    const CsrView vectors = checked_csr(start, column, value, static_cast<std::int64_t>(n_features), "vectors");
+auto bound_split(const CsrInput& label_vectors, std::size_t n_features, InOut<std::int32_t> order,
+                 const Doubles& weight, const Longs& starts, const Longs& stops, double similarity, double frequency,
+                 double eps, int max_iterations, std::uint64_t seed, int n_threads) {
+    const CsrView vectors = label_vectors.checked(static_cast<std::int64_t>(n_features), "vectors");
     if (stops.size() != starts.size()) throw nb::value_error("starts and stops must be equally long");
     if (weight.size() != order.size()) throw nb::value_error("order and weight must be equally long");
     if (n_threads < 1) throw nb::value_error("n_threads must be at least 1");
@@ -67,11 +66,10 @@ auto bound_split(const Longs& start, const Ints& column, const Floats& value, st
     return to_numpy(std::move(cuts));
 }
 
-Tuple<Array<float>, Array<double>> bound_alternate(const Longs& start, const Ints& column, const Floats& value,
-                                                   std::size_t n_features, const Doubles& weight, double similarity,
-                                                   double frequency, double eps, int max_iterations, std::uint64_t seed,
-                                                   bool rounds) {
-    const CsrView vectors = checked_csr(start, column, value, static_cast<std::int64_t>(n_features), "vectors");
+Tuple<Array<float>, Array<double>> bound_alternate(const CsrInput& label_vectors, std::size_t n_features,
+                                                   const Doubles& weight, double similarity, double frequency,
+                                                   double eps, int max_iterations, std::uint64_t seed, bool rounds) {
+    const CsrView vectors = label_vectors.checked(static_cast<std::int64_t>(n_features), "vectors");
     if (static_cast<std::int64_t>(weight.size()) != vectors.n_rows())
         throw nb::value_error("a weight for each label is needed");
     if (weight.size() < 2) throw nb::value_error("at least two labels are needed");
@@ -88,14 +86,13 @@ Tuple<Array<float>, Array<double>> bound_alternate(const Longs& start, const Int
     return nb::make_tuple(to_numpy(std::move(splitter.share_left)), to_numpy(std::move(splitter.objectives)));
 }
 
-auto bound_greedy(const Longs& row_start, const Ints& labels_of_rows, const Longs& column_start,
-                  const Ints& rows_of_labels, const Doubles& weight) {
-    const Incidence incidence{view(row_start), view(column_start), view(labels_of_rows), view(rows_of_labels)};
-    check_csr(incidence.row_start, incidence.labels_of_rows, static_cast<std::int64_t>(column_start.size()) - 1,
+auto bound_greedy(const LabelInput& by_row, const LabelInput& by_label, const Doubles& weight) {
+    const Incidence incidence{view(by_row.indptr), view(by_label.indptr), view(by_row.indices), view(by_label.indices)};
+    check_csr(incidence.row_start, incidence.labels_of_rows, static_cast<std::int64_t>(by_label.indptr.size()) - 1,
               "Y by rows");
-    check_csr(incidence.column_start, incidence.rows_of_labels, static_cast<std::int64_t>(row_start.size()) - 1,
+    check_csr(incidence.column_start, incidence.rows_of_labels, static_cast<std::int64_t>(by_row.indptr.size()) - 1,
               "Y by columns");
-    if (labels_of_rows.size() != rows_of_labels.size())
+    if (by_row.indices.size() != by_label.indices.size())
         throw nb::value_error("Y by rows and by columns must have as many entries");
     if (weight.size() != incidence.n_rows()) throw nb::value_error("a weight for each row of Y is needed");
     check_weights(view(weight), "weight");
@@ -107,16 +104,15 @@ auto bound_greedy(const Longs& row_start, const Ints& labels_of_rows, const Long
     return to_numpy(std::move(found));
 }
 
-auto bound_collapse(const Ints& parent, const Ints& first_child, const Ints& n_children, const Ints& label,
-                    std::int64_t n_labels, const Doubles& mass, int arity) {
-    const TreeView tree = tree_view(parent, first_child, n_children, label, n_labels);
+auto bound_collapse(const TreeInput& tree_arrays, const Doubles& mass, int arity) {
+    const TreeView tree = tree_arrays.checked();
     if (mass.size() != tree.parent.size()) throw nb::value_error("a mass for each node is needed");
     if (arity < 2) throw nb::value_error("arity must be at least 2");
     check_weights(view(mass), "mass");
     std::vector<std::uint8_t> stays;
     {
         nb::gil_scoped_release released;
-        stays = LevelCollapse(view(first_child), view(n_children), view(mass), arity).solve();
+        stays = LevelCollapse(tree.first_child, tree.n_children, view(mass), arity).solve();
     }
     return to_numpy(std::move(stays));
 }
@@ -124,17 +120,15 @@ auto bound_collapse(const Ints& parent, const Ints& first_child, const Ints& n_c
 }  // namespace
 
 void bind_interpolated(nb::module_& m) {
-    m.def("split_by_objective", &bound_split, "start"_a, "column"_a, "value"_a, "n_features"_a, "order"_a, "weight"_a,
-          "starts"_a, "stops"_a, nb::kw_only(), "similarity"_a, "frequency"_a, "eps"_a, "max_iterations"_a, "seed"_a,
-          "n_threads"_a,
+    m.def("split_by_objective", &bound_split, "vectors"_a, "n_features"_a, "order"_a, "weight"_a, "starts"_a, "stops"_a,
+          nb::kw_only(), "similarity"_a, "frequency"_a, "eps"_a, "max_iterations"_a, "seed"_a, "n_threads"_a,
           "Splits order[start:stop] of every part in place, the masses of its labels beside it; where each part was "
           "cut.");
-    m.def("alternating_maximisation", &bound_alternate, "start"_a, "column"_a, "value"_a, "n_features"_a, "weight"_a,
-          nb::kw_only(), "similarity"_a, "frequency"_a, "eps"_a, "max_iterations"_a, "seed"_a, "rounds"_a,
+    m.def("alternating_maximisation", &bound_alternate, "vectors"_a, "n_features"_a, "weight"_a, nb::kw_only(),
+          "similarity"_a, "frequency"_a, "eps"_a, "max_iterations"_a, "seed"_a, "rounds"_a,
           "All labels as one part: what share of each goes left, and the objective after each iteration.");
-    m.def("collapse_levels", &bound_collapse, "parent"_a, "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a,
-          "mass"_a, "arity"_a,
+    m.def("collapse_levels", &bound_collapse, "tree"_a, "mass"_a, "arity"_a,
           "Which nodes stay when inner nodes are taken out so that as little mass as possible passes inner nodes.");
-    m.def("greedy_frequency", &bound_greedy, "row_start"_a, "labels_of_rows"_a, "column_start"_a, "rows_of_labels"_a,
-          "weight"_a, "The mass of the contexts that each label is the first to cover, the heaviest label first.");
+    m.def("greedy_frequency", &bound_greedy, "by_row"_a, "by_label"_a, "weight"_a,
+          "The mass of the contexts that each label is the first to cover, the heaviest label first.");
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bindings/arrays.hpp"
+#include "bindings/casters.hpp"
 #include "trees/label_clustering.hpp"
 #include "trees/label_vectors.hpp"
 #include "trees/tree_walks.hpp"
@@ -22,13 +23,14 @@ namespace {
 
 // Not the whole namespace: functions here have the names of those that they bind.
 using ramify::check_csr;
-using ramify::checked_csr;
+using ramify::CsrInput;
 using ramify::CsrView;
 using ramify::Doubles;
 using ramify::Floats;
 using ramify::InOut;
 using ramify::Input;
 using ramify::Ints;
+using ramify::LabelInput;
 using ramify::Longs;
 using ramify::to_numpy;
 using ramify::view;
@@ -95,11 +97,10 @@ auto huffman_parents(Doubles frequency, std::int32_t arity) {
 }
 
 /// Rows whose features index an array: their number must fit 32 bits.
-CsrView feature_rows(const Longs& start, const Ints& column, const Floats& value, std::size_t n_features,
-                     const char* name) {
+CsrView feature_rows(const CsrInput& rows, std::size_t n_features, const char* name) {
     if (n_features > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
         throw nb::value_error("n_features must fit 32 bits");
-    return checked_csr(start, column, value, static_cast<std::int64_t>(n_features), name);
+    return rows.checked(static_cast<std::int64_t>(n_features), name);
 }
 
 /// Each thread has its own scratch memory, so their number is limited.
@@ -108,15 +109,16 @@ int checked_threads(int n_threads) {
     return std::min(n_threads, 256);
 }
 
-ramify::CsrArrays label_vectors(Longs x_start, Ints x_column, Floats x_value, std::size_t n_features, Longs label_start,
-                                Ints label_rows, float prune, int n_threads) {
-    const CsrView rows = feature_rows(x_start, x_column, x_value, n_features, "X");
-    check_csr(view(label_start), view(label_rows), rows.n_rows(), "Y");
+ramify::CsrArrays label_vectors(const CsrInput& x, std::size_t n_features, const LabelInput& by_label, float prune,
+                                int n_threads) {
+    const CsrView rows = feature_rows(x, n_features, "X");
+    check_csr(view(by_label.indptr), view(by_label.indices), rows.n_rows(), "Y");
     n_threads = checked_threads(n_threads);
     ramify::LabelVectors vectors;
     {
         nb::gil_scoped_release released;
-        vectors = ramify::label_vectors(rows, n_features, view(label_start), view(label_rows), prune, n_threads);
+        vectors =
+            ramify::label_vectors(rows, n_features, view(by_label.indptr), view(by_label.indices), prune, n_threads);
     }
     const auto n = static_cast<std::size_t>(vectors.start.back());
     auto* column = vectors.column.release();
@@ -127,10 +129,9 @@ ramify::CsrArrays label_vectors(Longs x_start, Ints x_column, Floats x_value, st
                           ramify::Array<float>(value, {n}, value_owner));
 }
 
-void split_labels(Longs start, Ints column, Floats value, std::size_t n_features, InOut<std::int32_t> order,
-                  Longs starts, Longs cuts, Longs stops, double eps, int max_iterations, std::uint64_t seed,
-                  int n_threads) {
-    const CsrView vectors = feature_rows(start, column, value, n_features, "vectors");
+void split_labels(const CsrInput& label_vectors, std::size_t n_features, InOut<std::int32_t> order, Longs starts,
+                  Longs cuts, Longs stops, double eps, int max_iterations, std::uint64_t seed, int n_threads) {
+    const CsrView vectors = feature_rows(label_vectors, n_features, "vectors");
     if (cuts.size() != starts.size() || stops.size() != starts.size())
         throw nb::value_error("starts, cuts and stops must be equally long");
     n_threads = checked_threads(n_threads);
@@ -173,11 +174,10 @@ void bind_trees(nb::module_& m) {
         "parent"_a, "values"_a, "The sum of the values at and below every node.");
     m.def("huffman_parents", &huffman_parents, "frequency"_a, "arity"_a,
           "Parents of Huffman's code over rising frequencies: leaves first, the root last.");
-    m.def("label_vectors", &label_vectors, "x_start"_a, "x_column"_a, "x_value"_a, "n_features"_a, "label_start"_a,
-          "label_rows"_a, "prune"_a, "n_threads"_a,
+    m.def("label_vectors", &label_vectors, "X"_a, "n_features"_a, "by_label"_a, "prune"_a, "n_threads"_a,
           "PIFA label vectors of unit length as the three arrays of a csr_array.");
-    m.def("split_labels", &split_labels, "start"_a, "column"_a, "value"_a, "n_features"_a, "order"_a, "starts"_a,
-          "cuts"_a, "stops"_a, "eps"_a, "max_iterations"_a, "seed"_a, "n_threads"_a,
+    m.def("split_labels", &split_labels, "vectors"_a, "n_features"_a, "order"_a, "starts"_a, "cuts"_a, "stops"_a,
+          "eps"_a, "max_iterations"_a, "seed"_a, "n_threads"_a,
           "Balanced spherical 2-means of order[start:stop] for every part, in place: the first cut - start labels are "
           "one half.");
 }

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from ramify import _core
-from ramify.data.csr import csr_parts
+from shared.rows import row_arrays
 from twins.models import random_rows
 from twins.online import SETTINGS, blocks_of, incremental_plt, label_probabilities, learn, learner
 from twins.search import best, prepared
@@ -85,7 +85,7 @@ class Grown:
             ]
         )
         every = np.tile(np.arange(n_labels, dtype=np.int32), 5)
-        self.all = self.core.named(*csr_parts(self.X), np.arange(6) * n_labels, every, 1).reshape(5, n_labels)
+        self.all = self.core.named(self.X, np.arange(6) * n_labels, every, 1).reshape(5, n_labels)
 
 
 def answer_rows(indptr, labels, probabilities):
@@ -111,6 +111,6 @@ def compare_searches(model, top_k, threshold):
     *answer, _ = model.core.search(*X, top_k, threshold, own, 1)
     assert answer_rows(*answer) == [best(row, top_k, np.maximum(own, one)) for row in model.all]
     for row in range(5):
-        _, indices, values = csr_parts(model.X[[row]])
+        indices, values = row_arrays(model.X[[row]])
         labels, probabilities = model.core.search_row(indices, values, top_k, threshold)
         assert list(zip(labels.tolist(), probabilities, strict=True)) == best(model.all[row], top_k, one)

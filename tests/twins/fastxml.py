@@ -6,7 +6,6 @@ import numpy as np
 from scipy import sparse
 
 from ramify import _core
-from ramify.data.csr import csr_parts
 
 N_FEATURES, N_LABELS, N_TREES = 30, 12, 4
 DTYPES = {
@@ -41,7 +40,7 @@ def grow(X, Y, *, gain=None, weight=None, seed=0, n_threads=1, bias=1.0, normali
     features = _core.FeatureSettings(X.shape[1], normalize, bias)
     labels = (*csr_parts(Y)[:2], Y.shape[1])
     settings = forest_settings(**settings)
-    return _core.grow_forest(*csr_parts(X), *labels, gain, weight, features, settings, seed, n_threads)
+    return _core.grow_forest(X, *labels, gain, weight, features, settings, seed, n_threads)
 
 
 def build(arrays, *, n_labels=N_LABELS, n_features=N_FEATURES, bias=1.0, normalize=False):

@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from ramify import _core
-from ramify.data.csr import csr_parts
 
 SETTINGS = {
     "leaf_multiplier": 1.0,
@@ -35,7 +34,7 @@ def core_tree(**changes):
 
 def learn(core, X, Y, weight=None):
     y_indptr, y_indices, _ = csr_parts(Y)
-    core.learn(*csr_parts(X), y_indptr, y_indices, weight, None, None)
+    core.learn(X, y_indptr, y_indices, weight, None, None)
     return core
 
 

@@ -8,7 +8,6 @@ import numpy as np
 from scipy import sparse
 
 from ramify import _core
-from ramify.data.csr import csr_parts
 from ramify.models.plt.calibration import IDENTITY, Link
 from ramify.models.plt.trained_tree import TrainedTree
 from ramify.trees import LabelTree
@@ -80,7 +79,7 @@ def random_labels(rng, n_rows, n_labels, share=0.2, some_for_every_row=True):
 def block_trainer(X, Y, tree, *, normalize=True, bias=0.5, seed=0, n_threads=1, sample_weight=None):
     y_indptr, y_indices, _ = csr_parts(Y)
     return _core.BlockTrainer(
-        *csr_parts(X), y_indptr, y_indices, tree.parent, tree.first_child, tree.n_children, tree.label, tree.n_labels,
+        X, y_indptr, y_indices, tree.parent, tree.first_child, tree.n_children, tree.label, tree.n_labels,
         sample_weight, _core.FeatureSettings(X.shape[1], normalize, bias), seed, n_threads,
     )  # fmt: skip
 

@@ -6,7 +6,6 @@ import numpy as np
 from scipy.special import expit
 
 from ramify import _core
-from ramify.data.csr import csr_parts
 from twins.search import prepared
 
 BIAS = 0xFFFFFFFE
@@ -37,7 +36,7 @@ def learner(**changes):
 
 def learn(core, X, Y, weight=None, own=None, n_threads=1):
     y_indptr, y_indices, _ = csr_parts(Y)
-    core.learn(*csr_parts(X), y_indptr, y_indices, weight, None, n_threads, own, None)
+    core.learn(X, y_indptr, y_indices, weight, None, n_threads, own, None)
     return core
 
 

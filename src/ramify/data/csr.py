@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 _INT32_MAX = np.iinfo(np.int32).max
+
+
+class Compressed(Protocol):
+    """What the core reads of a sparse array: a csr_array, a csc_array by columns, or `RowArrays`."""
+
+    @property
+    def indptr(self) -> NDArray[Any]: ...
+    @property
+    def indices(self) -> NDArray[Any]: ...
+    @property
+    def data(self) -> NDArray[Any]: ...
+
+
+class RowArrays(NamedTuple):
+    """Rows for the core, built much faster than a csr_array, and not checked."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    data: NDArray[Any]
+
+    @classmethod
+    def one(cls, indices: NDArray[np.int32], data: NDArray[Any]) -> RowArrays:
+        """Return a single row."""
+        return cls(np.array([0, len(indices)]), indices, data)
 
 
 def csr_rows(
@@ -61,20 +85,6 @@ def check_csr(name: str, array: Any) -> sparse.csr_array:
     if len(result.indices) > stored or len(result.data) > stored:  # scipy allows unused space at the end
         result.indices, result.data = result.indices[:stored], result.data[:stored]
     return result
-
-
-def csr_parts(X: sparse.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """Return indptr, indices and data in the types that the core expects."""
-    return (
-        X.indptr.astype(np.int64, copy=False),
-        X.indices.astype(np.int32, copy=False),
-        X.data.astype(np.float32, copy=False),
-    )
-
-
-def label_parts(Y: sparse.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return indptr and indices of a 0/1 array in the types that the core expects."""
-    return Y.indptr.astype(np.int64, copy=False), Y.indices.astype(np.int32, copy=False)
 
 
 def _check_compressed(name: str, array: Any, major: tuple[str, int], minor: tuple[str, int]) -> None:

@@ -11,7 +11,6 @@ from scipy import sparse
 
 from ramify import _core
 from ramify.common.validation import check_choice, check_integer, check_number
-from ramify.data.csr import label_parts
 from ramify.decide.decisions import kept_labels
 from ramify.decide.estimates import as_stored
 from ramify.metrics._inputs import as_indicator, check_probabilities, check_same_shape, positions_in
@@ -160,8 +159,7 @@ class _Counts:
         return _core.ascend_budget(
             self.objective,
             min(k, max(len(self.hits), 1)),  # a row cannot have more labels than there are
-            *label_parts(scores),
-            scores.data,
+            scores,
             order,
             self.hits,
             self.predicted,

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ramify import _core
 from ramify.common.validation import check_choice, check_flag, check_number
-from ramify.data.csr import label_parts
 from ramify.decide.decisions import f_measure
 from ramify.decide.estimates import Estimates, as_stored, check_empty, check_prior, estimates, lower_bound
 from ramify.metrics._inputs import as_indicator, check_same_shape
@@ -65,9 +64,8 @@ class OnlineF:
         self._widen(scores.shape[1])
         is_causal = self.bounded and self._bound is None and self.objective == "macro_f1"
         _core.online_f_pass(
-            *label_parts(scores),
-            scores.data,
-            *label_parts(truth),
+            scores,
+            truth,
             len(self.positives),
             self.a,
             self.b,

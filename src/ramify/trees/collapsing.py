@@ -20,9 +20,7 @@ def collapse_levels(tree: LabelTree, arity: int, mass_per_label: ArrayLike) -> L
     [[2, 0, 1], 3, [4, 5]]
     """
     mass = _mass_below(tree, np.asarray(mass_per_label, dtype=np.float64))
-    stays = _core.collapse_levels(
-        tree.parent, tree.first_child, tree.n_children, tree.label, tree.n_labels, mass, arity
-    ).astype(bool)
+    stays = _core.collapse_levels(tree, mass, arity).astype(bool)
     # The nearest kept ancestor. Parents come before their children.
     nearest = tree.parent.copy()
     for level in tree.levels()[1:]:

@@ -91,14 +91,7 @@ def _sums(columns: NDArray[np.integer], weights: Frequencies, n_columns: int) ->
 
 def _greedy(indicator: sp.csr_array, weight: Frequencies) -> Frequencies:
     """Algorithm 1 of the paper, with a priority queue."""
-    by_column = indicator.tocsc()
-    return _core.greedy_frequency(
-        indicator.indptr.astype(np.int64),
-        indicator.indices.astype(np.int32),
-        by_column.indptr.astype(np.int64),
-        by_column.indices.astype(np.int32),
-        weight,
-    )
+    return _core.greedy_frequency(indicator, indicator.tocsc(), weight)
 
 
 def _checked(Y: Any, context_weight: ArrayLike | None) -> tuple[sp.csr_array, Frequencies]:

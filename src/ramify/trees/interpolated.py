@@ -76,13 +76,10 @@ def interpolated_tree(
         vectors = label_vectors(X, Y, prune=PRUNE, n_jobs=n_threads)
     else:
         vectors = sp.csr_array(np.zeros((len(f), 1), dtype=np.float32))
-    vector_start, vector_column = vectors.indptr.astype(np.int64), vectors.indices.astype(np.int32, copy=False)
 
     def split(order: NDArray[np.int32], starts: Positions, stops: Positions) -> Positions:
         return _core.split_by_objective(
-            vector_start,
-            vector_column,
-            vectors.data,
+            vectors,
             vectors.shape[1],
             order,
             objective.masses(f, f_tilde, order, starts, stops),

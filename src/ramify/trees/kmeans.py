@@ -50,7 +50,6 @@ def kmeans_tree(
 
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     vectors = label_vectors(X, Y, prune=PRUNE, n_jobs=n_threads)
-    vector_start, vector_column = vectors.indptr.astype(np.int64), vectors.indices.astype(np.int32, copy=False)
 
     def split(order: NDArray[np.int32], starts: Positions, stops: Positions) -> Positions:
         first_starts, shares = starts, n_children(stops - starts, arity, max_leaf)  # children that each part becomes
@@ -59,9 +58,7 @@ def kmeans_tree(
             begin, end = starts[large], stops[large]
             cuts = np.clip(begin + (end - begin) * left // shares[large], begin + 1, end - 1)
             _core.split_labels(
-                vector_start,
-                vector_column,
-                vectors.data,
+                vectors,
                 vectors.shape[1],
                 order,
                 begin,
@@ -115,13 +112,6 @@ def label_vectors(X: Any, Y: Any, *, prune: float = 0.0, n_jobs: int | None = No
     if features.shape[0] != positives.shape[0]:
         raise ValueError(f"X has {features.shape[0]} rows, but Y has {positives.shape[0]}; the numbers must be equal")
     start, column, value = _core.label_vectors(
-        features.indptr.astype(np.int64),
-        features.indices.astype(np.int32),
-        features.data,
-        features.shape[1],
-        positives.indptr.astype(np.int64),
-        positives.indices.astype(np.int32),
-        prune=prune,
-        n_threads=number_of_threads(n_jobs),
+        features, features.shape[1], positives, prune=prune, n_threads=number_of_threads(n_jobs)
     )
     return sp.csr_array((value, column, start), shape=(positives.shape[1], features.shape[1]))

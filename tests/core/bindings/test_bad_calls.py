@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from ramify import _core
-from ramify.data.csr import csr_parts
 from shared.bad_rows import bad_rows
+from shared.rows import row_arrays
 from twins.model_arrays import ARRAYS, N_FEATURES, N_LABELS, ROWS, TREE_ARRAYS, build
 from twins.models import block_trainer, random_labels, random_rows, random_tree, solver_settings
 
@@ -52,11 +52,11 @@ def test_bad_rows_are_refused_everywhere(model, case):
 
 @pytest.mark.parametrize("threads", [-(2**31), -1, 0, 1, 2, 1000, 2**31 - 1])
 def test_any_number_of_threads_gives_the_same_answer(model, threads):
-    expected = model.search(*csr_parts(ROWS), 5, 0.0, None, 0, 1)
-    for one, other in zip(model.search(*csr_parts(ROWS), 5, 0.0, None, 0, threads), expected, strict=True):
+    expected = model.search(ROWS, 5, 0.0, None, 0, 1)
+    for one, other in zip(model.search(ROWS, 5, 0.0, None, 0, threads), expected, strict=True):
         assert np.array_equal(one, other)
     labels = (np.arange(7) * 2, np.tile(np.array([0, 3], INT), 6))
-    assert np.array_equal(model.named(*csr_parts(ROWS), *labels, threads), model.named(*csr_parts(ROWS), *labels, 1))
+    assert np.array_equal(model.named(ROWS, *labels, threads), model.named(ROWS, *labels, 1))
     rng = np.random.default_rng(0)
     trainer = block_trainer(random_rows(rng, 9, 3), random_labels(rng, 9, 3), random_tree(rng, 3), n_threads=threads)
     trainer.train(solver_settings())
@@ -66,7 +66,7 @@ def test_any_number_of_threads_gives_the_same_answer(model, threads):
 @pytest.mark.parametrize("beam", [-(2**63), -1, 0, 1, 2**63 - 1])
 @pytest.mark.parametrize("threshold", [-1.0, 0.0, 1.0, 2.0, float("nan"), float("inf")])
 def test_extreme_questions_are_answered(model, top_k, beam, threshold):
-    indptr, labels, probabilities, _ = model.search(*csr_parts(ROWS), top_k, threshold, None, beam, 1)
+    indptr, labels, probabilities, _ = model.search(ROWS, top_k, threshold, None, beam, 1)
     assert (np.diff(indptr) <= max(top_k, 0)).all()
     if not threshold <= 1.0:
         assert len(labels) == 0
@@ -89,9 +89,9 @@ def test_values_that_are_no_numbers_cannot_lead_astray(value, is_multiclass):
     X.data[::3] = value
     for arrays in ARRAYS.values():
         model = build(arrays, is_multiclass=is_multiclass)
-        _, _, probabilities, _ = model.search(*csr_parts(X), None, 0.0, None, 0, 1)
+        _, _, probabilities, _ = model.search(X, None, 0.0, None, 0, 1)
         assert ((probabilities > 0) & (probabilities <= 1)).all()
-        _, indices, values = csr_parts(X[[0]])
+        indices, values = row_arrays(X[[0]])
         model.explain(indices, values, 0)
         model.search_row(indices, values, 5, 0.0)
     rng = np.random.default_rng(0)
@@ -106,9 +106,9 @@ def test_values_that_are_no_numbers_cannot_lead_astray(value, is_multiclass):
 def test_named_labels_outside_the_model_are_refused(model):
     for label in (-1, N_LABELS, 2**31 - 1):
         with pytest.raises(ValueError, match="outside"):
-            model.named(*csr_parts(ROWS), np.array([0, 1, 1, 1, 1, 1, 1]), np.array([label], INT), 1)
+            model.named(ROWS, np.array([0, 1, 1, 1, 1, 1, 1]), np.array([label], INT), 1)
     with pytest.raises(ValueError, match="number of rows"):
-        model.named(*csr_parts(ROWS), np.array([0, 1]), np.array([0], INT), 1)
+        model.named(ROWS, np.array([0, 1]), np.array([0], INT), 1)
     for label in (-1, N_LABELS, 2**31 - 1, -(2**31)):
         with pytest.raises(ValueError, match="no leaf"):
             model.explain(np.zeros(0, INT), np.zeros(0, FLOAT), label)
@@ -117,7 +117,7 @@ def test_named_labels_outside_the_model_are_refused(model):
 def test_thresholds_need_one_number_a_node(model):
     for length in (0, 1, N_LABELS, 10_000):
         with pytest.raises(ValueError, match="each node"):
-            model.search(*csr_parts(ROWS), 5, 0.0, np.zeros(length, FLOAT), 0, 1)
+            model.search(ROWS, 5, 0.0, np.zeros(length, FLOAT), 0, 1)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ramify import PLTClassifier
-from ramify.data.csr import csr_parts
 from ramify.data.synthetic import make_multilabel
+from shared.rows import row_arrays
 from shared.warm_python import run
 from twins.models import random_model, random_rows, random_tree
 
@@ -154,7 +154,7 @@ def test_training_and_predicting_again_and_again_takes_no_more_memory():
         model.predict_proba(data.X, labels=[1, 2])
         for _ in range(50):
             model.predict_labels(row)
-        indices, values = csr_parts(row)[1:]
+        indices, values = row_arrays(row)
         model.trees_[0].core.explain(indices, values, 3)
         with pytest.raises(ValueError):
             model.trees_[0].core.explain(indices, values, 1000)

@@ -13,9 +13,9 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from ramify import _core
-from ramify.data.csr import csr_parts
 from shared.bad_rows import bad_rows
 from shared.damages import damages
+from shared.rows import row_arrays
 from twins import fastxml as twin
 from twins.fastxml import DTYPES, N_FEATURES, N_LABELS, N_TREES, build, forest_settings, grow, random_data
 
@@ -44,7 +44,7 @@ def test_the_separator_reaches_the_optimum_of_scikit_learn(seed, C):
     rng = np.random.default_rng(seed)
     positive = rng.random(60) < expit_of(X)
     weight = rng.integers(1, 4, 60).astype(np.float32)
-    w = _core.l1_logistic(*csr_parts(X), N_FEATURES, positive.astype(np.int8), C * weight, 1e-8, 1000, seed)
+    w = _core.l1_logistic(X, N_FEATURES, positive.astype(np.int8), C * weight, 1e-8, 1000, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         peer = LogisticRegression(penalty="l1", solver="liblinear", C=C, fit_intercept=False, tol=1e-8, max_iter=10_000)
@@ -63,7 +63,7 @@ def test_the_separator_needs_no_more_than_a_few_steps():
     positive = X.toarray()[:, 2] > 0
     cost = np.ones(300, np.float32)
     few, many = (
-        _core.l1_logistic(*csr_parts(X), N_FEATURES, positive.astype(np.int8), cost, eps, steps, 0)
+        _core.l1_logistic(X, N_FEATURES, positive.astype(np.int8), cost, eps, steps, 0)
         for eps, steps in ((0.01, 20), (1e-10, 1000))
     )
     best = l1_objective(X, positive, cost, many)
@@ -138,20 +138,20 @@ def test_two_topics_are_told_apart():
 def test_answers_are_those_of_a_walk_through_the_arrays():
     questions, _ = random_data(1)
     forest, expected = build(ARRAYS), twin.probabilities(ARRAYS, questions)
-    named = forest.named(*csr_parts(questions), np.arange(N_LABELS, dtype=np.int32), 2)
+    named = forest.named(questions, np.arange(N_LABELS, dtype=np.int32), 2)
     np.testing.assert_array_equal(named, expected)
-    indptr, labels, found, n_products = forest.predict(*csr_parts(questions), None, 0.25, None, 1)
+    indptr, labels, found, n_products = forest.predict(questions, None, 0.25, None, 1)
     answer = sparse.csr_array((found, labels, indptr), shape=expected.shape).toarray()
     np.testing.assert_array_equal(answer, np.where(expected >= 0.25, expected, 0))
     dense = np.hstack([questions.toarray(), np.ones((80, 1), np.float32)])
     routes = [[twin.route(ARRAYS, x, tree) for tree in range(N_TREES)] for x in dense]
-    leaves = forest.leaves(*csr_parts(questions), 1)
+    leaves = forest.leaves(questions, 1)
     np.testing.assert_array_equal(leaves, [[route[-1] for route in row] for row in routes])
     assert n_products == sum(len(route) - 1 for row in routes for route in row)
 
 
 def test_training_rows_come_back_to_the_leaves_that_they_made():
-    leaves = build(ARRAYS).leaves(*csr_parts(X), 1)
+    leaves = build(ARRAYS).leaves(X, 1)
     for leaf in np.unique(leaves):
         rows = np.flatnonzero((leaves == leaf).any(axis=1))
         assert ARRAYS["mass"][leaf] == len(rows)
@@ -211,7 +211,7 @@ def ask_everything(forest):
             assert (np.diff(labels[start:stop]) > 0).all()
     forest.named(*rows, np.arange(N_LABELS, dtype=np.int32), 1)
     trees = forest.leaves(*rows, 1).shape[1]
-    _, indices, values = csr_parts(X[[0]])
+    indices, values = row_arrays(X[[0]])
     forest.predict_row(indices, values, 5, 0.0)
     for tree in range(trees):
         forest.route(indices, values, tree)
@@ -291,10 +291,10 @@ def test_bad_rows_are_refused_everywhere(case):
 @pytest.mark.parametrize("top_k", [-(2**63), -1, 0, 1, 2**63 - 1])
 @pytest.mark.parametrize("threshold", [-1.0, 0.0, 1.0, 2.0, float("nan"), float("inf")])
 def test_extreme_questions_are_answered(top_k, threshold):
-    indptr, _, probabilities, _ = build(ARRAYS).predict(*csr_parts(X), top_k, threshold, None, 1)
+    indptr, _, probabilities, _ = build(ARRAYS).predict(X, top_k, threshold, None, 1)
     assert (np.diff(indptr) <= max(top_k, 0)).all()
     assert len(probabilities) == 0 or (probabilities >= threshold).all()
-    build(ARRAYS).predict_row(*csr_parts(X[[0]])[1:], top_k, threshold)
+    build(ARRAYS).predict_row(*row_arrays(X[[0]]), top_k, threshold)
 
 
 def test_questions_about_nothing_and_about_what_is_not_there():
@@ -304,10 +304,10 @@ def test_questions_about_nothing_and_about_what_is_not_there():
     assert len(forest.predict_row(np.zeros(0, np.int32), np.zeros(0, np.float32), 3, 0.0)[0]) == 3
     for label in (-1, N_LABELS, 2**31 - 1):
         with pytest.raises(ValueError, match="outside"):
-            forest.named(*csr_parts(X), np.array([label], np.int32), 1)
+            forest.named(X, np.array([label], np.int32), 1)
     for length in (0, 1, N_LABELS + 1):
         with pytest.raises(ValueError, match="each label"):
-            forest.predict(*csr_parts(X), 5, 0.0, np.zeros(length, np.float32), 1)
+            forest.predict(X, 5, 0.0, np.zeros(length, np.float32), 1)
     for tree in (-1, N_TREES, 2**62):
         with pytest.raises(ValueError, match="tree is out of range"):
             forest.route(np.zeros(0, np.int32), np.zeros(0, np.float32), tree)
@@ -347,9 +347,9 @@ def test_values_that_are_no_numbers_cannot_lead_astray(value):
         except ValueError as refused:
             assert "weight" in str(refused)  # noqa: PT017
     forest = build(ARRAYS)
-    forest.predict(*csr_parts(odd), 5, 0.0, None, 1)
-    forest.route(*csr_parts(odd[[0]])[1:], 0)
-    _core.l1_logistic(*csr_parts(odd), N_FEATURES, np.ones(80, np.int8), np.ones(80, np.float32), 0.01, 20, 0)
+    forest.predict(odd, 5, 0.0, None, 1)
+    forest.route(*row_arrays(odd[[0]]), 0)
+    _core.l1_logistic(odd, N_FEATURES, np.ones(80, np.int8), np.ones(80, np.float32), 0.01, 20, 0)
 
 
 @pytest.mark.parametrize("weight", [3e38, 1e-38])
@@ -366,9 +366,9 @@ def test_no_rows_are_refused_and_one_is_enough():
 def test_the_forest_keeps_its_arrays_alive():
     arrays = {name: array.copy() for name, array in ARRAYS.items()}
     forest = build(arrays)
-    expected = forest.predict(*csr_parts(X), 5, 0.0, None, 1)
+    expected = forest.predict(X, 5, 0.0, None, 1)
     del arrays
     junk = [np.full(array.shape, 77, array.dtype) for array in ARRAYS.values() for _ in range(20)]
-    for one, other in zip(forest.predict(*csr_parts(X), 5, 0.0, None, 1), expected, strict=True):
+    for one, other in zip(forest.predict(X, 5, 0.0, None, 1), expected, strict=True):
         assert np.array_equal(one, other)
     assert len(junk)

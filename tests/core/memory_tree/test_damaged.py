@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from ramify import MemoryTreeClassifier
 from ramify.base import save_load as persist
 from ramify.base.model import State
-from ramify.data.csr import csr_parts
 from ramify.files.directory import ModelFileError
 from ramify.models.memory_tree.model import MemoryTreeModel
 from shared.damages import damages
 from shared.memory_trees import N_LABELS, check_invariants, stream
+from shared.rows import row_arrays
 from twins.memory_tree import SETTINGS, core_tree, learn
 
 LONG, INT, FLOAT = np.int64, np.int32, np.float32
@@ -46,7 +46,7 @@ def ask_everything(core):
             assert (np.diff(labels[start:stop]) > 0).all()
     named = core.named(*X, N_LABELS, np.arange(N_LABELS, dtype=INT), 1)
     assert ((named >= 0) & (named <= 1)).all()
-    _, indices, values = csr_parts(ROWS[[0]])
+    indices, values = row_arrays(ROWS[[0]])
     core.query_row(indices, values, N_LABELS, 5, 0.0)
     for found in core.neighbours(indices, values):
         assert core.route(indices, values, found[0], 0)[0][0] == 0

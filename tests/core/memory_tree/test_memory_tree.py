@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from ramify.data.csr import csr_parts
 from shared.memory_trees import N_LABELS, check_invariants, stream
 from twins.memory_tree import SETTINGS, MemoryTwin, core_tree, learn
 
@@ -49,7 +48,7 @@ def test_invariants_hold_after_any_sequence_of_rows_passes_and_resumptions(optio
         elif action == "ask":
             X, _ = stream(seed, 3, options["is_multiclass"])
             before = core.state()
-            core.query(*csr_parts(X), N_LABELS, 3, 0.0, None, 1)
+            core.query(X, N_LABELS, 3, 0.0, None, 1)
             assert all(np.array_equal(values, before[name]) for name, values in core.state().items())
         else:
             learned = core.n_learned
@@ -101,7 +100,7 @@ def test_the_core_is_its_plain_twin(is_multiclass, changes):
     assert core.sharpness == pytest.approx(math.exp(twin.log_sharpness.value), rel=1e-6)
     # The same answers.
     asked, _ = stream(6, 20, is_multiclass)
-    indptr, labels, probabilities, *_ = core.query(*csr_parts(asked), N_LABELS, None, 0.0, None, 1)
+    indptr, labels, probabilities, *_ = core.query(asked, N_LABELS, None, 0.0, None, 1)
     answer = sparse.csr_array((probabilities, labels, indptr), shape=(20, N_LABELS)).toarray()
     for i in range(20):
         expected = np.zeros(N_LABELS)
@@ -132,7 +131,7 @@ def test_one_leaf_finds_every_stored_example_by_its_own_key():
     )
     _, shape = check_invariants(core)
     assert shape.n_nodes == 1
-    _, found, _, _, n_examples = core.query(*csr_parts(X), X.shape[0], 1, 0.0, None, 1)
+    _, found, _, _, n_examples = core.query(X, X.shape[0], 1, 0.0, None, 1)
     has_features = np.diff(X.indptr) > 0
     np.testing.assert_array_equal(found[has_features], np.arange(X.shape[0])[has_features])
     assert n_examples == X.shape[0] ** 2  # it looked at all of them
@@ -146,7 +145,7 @@ def test_most_examples_are_found_by_their_own_key_in_a_deep_tree():
     core = learn(core_tree(**settings_), X, Y)
     _, shape = check_invariants(core)
     assert shape.depth.max() >= 6
-    _, found, *_ = core.query(*csr_parts(X), 1500, 1, 0.0, None, 1)
+    _, found, *_ = core.query(X, 1500, 1, 0.0, None, 1)
     assert (found == np.arange(1500)).mean() > 0.75  # chance: one leaf of about a hundred
 
 
@@ -156,7 +155,7 @@ def test_a_query_touches_logarithmically_many_nodes_and_examples():
     for n in (500, 4000):
         X, Y = stream(generator.integers(100), n, True, n_labels=50, n_features=60)
         core = learn(core_tree(is_multiclass=True, has_one_against_rest=False, n_leaves=2, leaf_multiplier=2.0), X, Y)
-        *_, n_nodes, n_examples = core.query(*csr_parts(X[:200]), 50, 1, 0.0, None, 1)
+        *_, n_nodes, n_examples = core.query(X[:200], 50, 1, 0.0, None, 1)
         _, shape = check_invariants(core)
         # Per leaf at most a path of nodes and a full leaf; one side at most exp((1 - alpha) / alpha) times the other.
         assert n_nodes <= 200 * 2 * (shape.depth.max() + 1)
@@ -195,7 +194,7 @@ def test_the_oldest_leave_a_bounded_memory_and_labels_leave_with_them():
     core = learn(core_tree(max_examples=5, is_multiclass=True, has_one_against_rest=False, leaf_multiplier=0.5), X, X)
     assert (core.n_examples, core.n_forgotten) == (5, 15)
     assert sorted(core.state()["arrival"].tolist()) == [16, 17, 18, 19, 20]
-    answer = core.named(*csr_parts(X), 20, np.arange(20, dtype=np.int32), 1)
+    answer = core.named(X, 20, np.arange(20, dtype=np.int32), 1)
     assert (answer[:, :15] == 0).all()
     np.testing.assert_allclose(answer.sum(axis=1), 1, atol=1e-6)
 
@@ -213,7 +212,7 @@ def test_the_least_useful_leave_and_what_is_asked_for_stays():
     core = learn(core_tree(max_examples=12, forget="least_useful", is_multiclass=True, leaf_multiplier=10.0), X, Y)
     kept = core.state()["y_label"]
     assert (kept < 4).sum() >= 6
-    _, found, *_ = core.query(*csr_parts(sparse.csr_array(useful)), 40, 1, 0.0, None, 1)
+    _, found, *_ = core.query(sparse.csr_array(useful), 40, 1, 0.0, None, 1)
     assert found.tolist() == [0, 1, 2, 3]
 
 
@@ -227,7 +226,7 @@ def test_huge_and_tiny_values_leave_finite_weights():
 def test_answers_do_not_depend_on_the_number_of_threads():
     X, Y = stream(0, 300, False)
     core = learn(core_tree(), X, Y)
-    one, three = (core.query(*csr_parts(X), N_LABELS, 4, 0.01, None, n) for n in (1, 3))
+    one, three = (core.query(X, N_LABELS, 4, 0.01, None, n) for n in (1, 3))
     for a, b in zip(one, three, strict=True):
         np.testing.assert_array_equal(a, b)
     assert SETTINGS["n_leaves"] == 2

@@ -14,11 +14,11 @@ from ramify import OnlinePLTClassifier
 from ramify.base import save_load as persist
 from ramify.base.model import State
 from ramify.base.stream_schema import StreamSchema
-from ramify.data.csr import csr_parts
 from ramify.files.directory import ModelFileError
 from ramify.models.online_plt.model import OnlinePLTModel
 from shared.damages import damages
 from shared.online_core import POLICIES, stream
+from shared.rows import row_arrays
 from twins.models import random_rows
 from twins.online import SETTINGS, learn, learner
 
@@ -61,7 +61,7 @@ def ask_everything(core):
         for start, stop in itertools.pairwise(indptr):
             assert (np.diff(labels[start:stop]) > 0).all()
     core.named(*X, np.arange(7) * N_LABELS, np.tile(np.arange(N_LABELS, dtype=INT), 6), 1)
-    _, indices, values = csr_parts(ROWS[[0]])
+    indices, values = row_arrays(ROWS[[0]])
     core.search_row(indices, values, 5, 0.0)
     for label in range(N_LABELS):
         if core.first_without_leaf(np.array([label], INT)) < 0:
@@ -86,7 +86,7 @@ def go_on(core, changes):
     except ValueError as error:
         if "no leaf" not in str(error) and "cannot be extended" not in str(error):
             raise
-    core.search(*csr_parts(ROWS), 5, 0.0, None, 2)
+    core.search(ROWS, 5, 0.0, None, 2)
     core.state(1)
 
 
@@ -266,13 +266,13 @@ def test_extreme_questions_are_answered():
         core.restore(state, N_LABELS)
         for top_k in (0, 1, 2**63 - 1, None):
             for threshold in (-1.0, 0.0, 1.0, 2.0, float("nan"), float("inf")):
-                indptr, labels, _, _ = core.search(*csr_parts(ROWS), top_k, threshold, None, 3)
+                indptr, labels, _, _ = core.search(ROWS, top_k, threshold, None, 3)
                 assert (np.diff(indptr) <= (N_LABELS if top_k is None else top_k)).all()
                 assert len(labels) == 0 or threshold <= 1.0
         with pytest.raises(ValueError, match="top_k"):
-            core.search(*csr_parts(ROWS), -1, 0.0, None, 1)
+            core.search(ROWS, -1, 0.0, None, 1)
         thresholds = np.array([np.nan, -1.0, np.inf], FLOAT)
-        core.search(*csr_parts(ROWS), None, 0.0, thresholds, 1)
+        core.search(ROWS, None, 0.0, thresholds, 1)
         for node in (-1, 10**6, -(2**31)):
             for ask in (core.children, core.is_leaf, core.n_leaves):
                 with pytest.raises(IndexError):
@@ -315,10 +315,10 @@ def test_values_that_are_no_numbers_cannot_lead_astray():
         X = ROWS.copy()
         X.data[::3] = np.nan
         X.data[1::3] = np.inf
-        core.search(*csr_parts(X), 3, 0.0, None, 1)
+        core.search(X, 3, 0.0, None, 1)
         if changes["policy"] != "none":  # poisoned, but nothing worse
             learn(core, X, sparse.csr_array(np.eye(6, N_LABELS + 6, 10, dtype=FLOAT)))
-            _, _, probabilities, _ = core.search(*csr_parts(ROWS), 3, 0.0, None, 1)
+            _, _, probabilities, _ = core.search(ROWS, 3, 0.0, None, 1)
             assert ((probabilities > 0) & (probabilities <= 1)).all()
 
 
@@ -327,7 +327,7 @@ def test_values_that_are_no_numbers_cannot_lead_astray():
 def test_steps_beyond_all_measure_break_nothing(policy, rule):
     X, Y = stream(np.random.default_rng(0), 60, N_LABELS, False)
     core = learn(learner(policy=policy, rule=rule, learning_rate=3e38, l2=3e38, normalize=False), X * 1e30, Y)
-    core.search(*csr_parts(X), 3, 0.0, None, 1)
+    core.search(X, 3, 0.0, None, 1)
     core.state(1)
 
 

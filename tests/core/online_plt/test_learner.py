@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from ramify.data.csr import csr_parts
 from shared.online_core import (
     POLICIES,
     RULES,
@@ -18,6 +17,7 @@ from shared.online_core import (
     compare_searches,
     compare_steps,
 )
+from shared.rows import row_arrays
 from shared.warm_python import run
 from twins.online import learn, learner
 from twins.search import best
@@ -68,14 +68,14 @@ def test_named_labels_may_come_in_any_order_and_more_than_once(seed, n_labels, d
     model = Grown(seed, n_labels, "best", "adagrad", False)
     labels = data.draw(st.lists(st.integers(0, n_labels + 5), max_size=12))  # some that the tree does not have
     indptr = np.array([0, len(labels), len(labels), len(labels), len(labels), len(labels)])
-    found = model.core.named(*csr_parts(model.X), indptr, np.array(labels, dtype=np.int32), 1)
+    found = model.core.named(model.X, indptr, np.array(labels, dtype=np.int32), 1)
     assert found.tolist() == [model.all[0, j] if j < n_labels else 0.0 for j in labels]
 
 
 def test_labels_beyond_the_thresholds_that_are_given_have_none():
     """Another thread may have learned them after the thresholds were made."""
     model = Grown(1, 9, "fair", "adagrad", False)
-    *answer, _ = model.core.search(*csr_parts(model.X), None, 0.0, np.full(4, 2.0, np.float32), 1)
+    *answer, _ = model.core.search(model.X, None, 0.0, np.full(4, 2.0, np.float32), 1)
     assert answer_rows(*answer) == [
         [pair for pair in best(row, None, np.zeros(9)) if pair[0] >= 4] for row in model.all
     ]
@@ -84,7 +84,7 @@ def test_labels_beyond_the_thresholds_that_are_given_have_none():
 def test_explanations_add_up_to_the_scores():
     for is_multiclass in (False, True):
         model = Grown(2, 9, "best", "fobos", is_multiclass)
-        _, indices, values = csr_parts(model.X[[0]])
+        indices, values = row_arrays(model.X[[0]])
         parent, label = model.core.tree()
         for j in np.flatnonzero(model.all[0]):
             product = 1.0

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ramify.data.csr import csr_parts
 from shared.damages import ODD_NUMBERS, damages
+from shared.rows import row_arrays
 from twins.blocks import DTYPES, PANEL_FIELDS
 from twins.model_arrays import ARRAYS, N_LABELS, ROWS, TREE_ARRAYS, build
 
@@ -28,7 +28,7 @@ def ask_everything(model):
     every = np.tile(np.arange(N_LABELS, dtype=np.int32), 6)
     p = model.named(*X, np.arange(7) * N_LABELS, every, 1)
     assert ((p >= 0) & (p <= 1)).all()
-    _, indices, values = csr_parts(ROWS[[0]])
+    indices, values = row_arrays(ROWS[[0]])
     model.search_row(indices, values, 5, 0.0)
     for label in (0, N_LABELS - 1):
         model.explain(indices, values, label)
@@ -122,9 +122,9 @@ def test_link_maps_need_a_sound_grid(changes):
 def test_the_model_keeps_its_arrays_alive():
     arrays = {name: array.copy() for name, array in ARRAYS["bucket"].items()}
     model = build(arrays)
-    expected = model.search(*csr_parts(ROWS), 5, 0.0, None, 0, 1)
+    expected = model.search(ROWS, 5, 0.0, None, 0, 1)
     del arrays
     junk = [np.full(array.shape, 77, array.dtype) for array in ARRAYS["bucket"].values() for _ in range(20)]
-    for one, other in zip(model.search(*csr_parts(ROWS), 5, 0.0, None, 0, 1), expected, strict=True):
+    for one, other in zip(model.search(ROWS, 5, 0.0, None, 0, 1), expected, strict=True):
         assert np.array_equal(one, other)
     assert len(junk)

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from ramify.data.csr import csr_parts
 from ramify.models.plt.calibration import IDENTITY
 from ramify.models.plt.trained_tree import TrainedTree
 from ramify.trees import LabelTree, one_level_tree
+from shared.rows import row_arrays
 from twins.blocks import thaw
 from twins.models import block_trainer, random_labels, random_rows, random_tree, same_arrays, solver_settings
 from twins.search import label_probabilities, prepared
@@ -75,7 +75,7 @@ def test_explained_contributions_come_from_the_table():
     X, Y = random_rows(rng, 30, 6), random_labels(rng, 30, 40)
     model = trained(X, Y, one_level_tree(None, Y), 12)
     children, weights = thaw(model.blocks, 7)[0]
-    _, indices, values = csr_parts(X[[0]])
+    indices, values = row_arrays(X[[0]])
     x = prepared(X[[0]].toarray(), True, 0.5)[0]
     for label in range(40):
         [(_, _, features, contributions)] = model.core.explain(indices, values, label)

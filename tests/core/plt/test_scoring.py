@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.special import expit
 
-from ramify.data.csr import csr_parts
 from ramify.models.plt.calibration import IDENTITY, Link
 from ramify.models.plt.trained_tree import TrainedTree
 from ramify.trees import LabelTree, one_level_tree
+from shared.rows import row_arrays
 from twins.blocks import BITMAP, PANEL_FIELDS, freeze, thaw
 from twins.models import block_trainer, random_labels, random_model, random_rows, solver_settings
 from twins.search import label_probabilities, link_map, prepared
@@ -158,7 +158,7 @@ def test_explained_contributions_add_up_to_the_score(seed):
     rng = np.random.default_rng(seed)
     model = random_model(rng, one_level(40), absent=0.0, index=["bitmap", "bucket"][seed % 2])
     X = random_rows(rng, 1, 6)
-    _, indices, values = csr_parts(X)
+    indices, values = row_arrays(X)
     x = prepared(X.toarray(), False, 0.5)[0]
     children, weights = model.nodes[0]
     for label in range(40):

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from ramify.data.csr import csr_parts
 from ramify.trees import LabelTree
 from shared.plt_searches import N_ROWS, answer_rows, searches
+from shared.rows import row_arrays
 from twins.models import random_model, random_rows, random_tree
 from twins.search import beam, best, label_probabilities, prepared
 
@@ -37,7 +37,7 @@ def test_rows_searched_side_by_side_are_answered_as_if_alone(coarse):
         for part in ("indptr", "indices", "data"):
             assert np.array_equal(getattr(answers[0], part), getattr(other, part))
     for row, together in zip(range(300), answer_rows(answers[0]), strict=True):
-        _, indices, values = csr_parts(X[[row]])
+        indices, values = row_arrays(X[[row]])
         labels, probabilities = model.trained.core.search_row(indices, values, 5, 0.0)
         assert together == list(zip(labels.tolist(), probabilities, strict=True))
 
@@ -84,7 +84,7 @@ def test_a_narrow_beam_opens_the_most_probable_nodes_of_each_level(model, width)
 def test_one_row_is_answered_as_in_a_batch_and_best_first(model, top_k, threshold):
     batch = answer_rows(model.trained.search(model.X, top_k=top_k, threshold=threshold))
     for row in range(N_ROWS):
-        _, indices, values = csr_parts(model.X[[row]])
+        indices, values = row_arrays(model.X[[row]])
         labels, probabilities = model.trained.core.search_row(indices, values, top_k, threshold)
         assert list(zip(labels.tolist(), probabilities, strict=True)) == batch[row]
 
@@ -92,7 +92,7 @@ def test_one_row_is_answered_as_in_a_batch_and_best_first(model, top_k, threshol
 @given(searches(coarse=False), st.integers(1, 5))
 def test_best_first_opens_no_node_that_is_less_probable_than_the_last_answer(model, top_k):
     for row in range(N_ROWS):
-        *_, n_products = model.trained.core.search(*csr_parts(model.X[[row]]), top_k, 0.0, None, 0, 1)
+        *_, n_products = model.trained.core.search(model.X[[row]], top_k, 0.0, None, 0, 1)
         answer = best(model.all[row], top_k, np.zeros(model.tree.n_labels))
         least = answer[-1][1] if len(answer) == top_k else 0.0
         may_open = (model.expected_nodes[row] >= least * (1 - 1e-4)) & (model.tree.label < 0)
@@ -102,7 +102,7 @@ def test_best_first_opens_no_node_that_is_less_probable_than_the_last_answer(mod
 @given(searches())
 def test_no_node_is_more_probable_than_its_parent(model):
     for row in range(N_ROWS):
-        _, indices, values = csr_parts(model.X[[row]])
+        indices, values = row_arrays(model.X[[row]])
         for label in np.flatnonzero(model.tree.leaf_of >= 0):
             path = model.trained.core.explain(indices, values, int(label))
             steps = [probability for _, probability, _, _ in path]

@@ -10,9 +10,9 @@ from scipy import sparse
 
 from ramify import PLTClassifier
 from ramify.base.answers import keep_best
-from ramify.data.csr import csr_parts
 from ramify.trees import interpolated_tree
 from shared.plt_searches import answer_rows, searches
+from shared.rows import row_arrays
 from twins.models import random_rows
 
 
@@ -58,7 +58,7 @@ def test_no_missing_label_is_more_probable_than_what_was_missed(model, top_k, be
 def test_one_row_is_answered_as_in_a_batch_with_a_beam_and_slack_too(model, top_k, beam, slack):
     batch = answer_rows(model.trained.search(model.X, top_k=top_k, threshold=0.0, beam=beam, slack=slack))
     for row, expected in enumerate(batch):
-        _, indices, values = csr_parts(model.X[[row]])
+        indices, values = row_arrays(model.X[[row]])
         labels, probabilities = model.trained.core.search_row(indices, values, top_k, 0.0, beam or 0, slack)
         assert list(zip(labels.tolist(), probabilities, strict=True)) == expected
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from ramify import TreeSoftmaxClassifier, _core
-from ramify.data.csr import csr_parts
 from ramify.trees import LabelTree
 from shared.damages import damages
+from shared.rows import row_arrays
 from shared.warm_python import run
 from twins.tree_softmax import Twin, row_of
 
@@ -47,9 +47,7 @@ def train(X, Y, tree, *, is_plt, seed=3, weight=None, n_threads=1, bias=1.0, nor
     features = _core.FeatureSettings(X.shape[1], normalize, bias)
     labels = csr_parts(Y)[:2]
     given = softmax_settings(**changes)
-    return _core.train_softmax(
-        *csr_parts(X), *labels, *tree_arrays(tree), is_plt, weight, features, given, seed, n_threads
-    )
+    return _core.train_softmax(X, *labels, *tree_arrays(tree), is_plt, weight, features, given, seed, n_threads)
 
 
 def build(arrays, tree, *, is_plt, n_features=N_FEATURES, bias=1.0, normalize=True, dim=DIM):
@@ -213,9 +211,9 @@ def test_answers_are_those_of_the_twin_however_they_are_asked(name, is_plt):
     expected = np.array([[twin.label_probability(bag, label) for label in range(N_LABELS + 1)] for bag in bags])
     if not is_plt:
         np.testing.assert_allclose(expected.sum(axis=1), 1)
-    named = model.named(*csr_parts(X), np.arange(N_LABELS + 1, dtype=np.int32), 2)
+    named = model.named(X, np.arange(N_LABELS + 1, dtype=np.int32), 2)
     np.testing.assert_allclose(named, expected, rtol=1e-3, atol=1e-5)
-    indptr, labels, probabilities, _ = model.search(*csr_parts(X), None, 0.0, None, 1)
+    indptr, labels, probabilities, _ = model.search(X, None, 0.0, None, 1)
     found = sparse.csr_array((probabilities, labels, indptr), shape=expected.shape).toarray()
     np.testing.assert_array_equal(found, named)
     for i in range(X.shape[0]):
@@ -223,7 +221,7 @@ def test_answers_are_those_of_the_twin_however_they_are_asked(name, is_plt):
         order = np.argsort(-named[i], kind="stable")[:3]
         assert columns.tolist() == order.tolist()
         np.testing.assert_array_equal(best, named[i][order])
-    hidden = model.hidden(*csr_parts(X), 2)[:, :DIM]
+    hidden = model.hidden(X, 2)[:, :DIM]
     np.testing.assert_allclose(
         hidden, [twin.hidden(twin.bag(*row_of(X, i))) for i in range(X.shape[0])], rtol=1e-3, atol=1e-5
     )
@@ -234,7 +232,7 @@ def test_explanations_add_up_to_the_scores(is_plt):
     X, Y = random_data(9, is_plt=is_plt)
     model = build(train(X, Y, TREE, is_plt=is_plt), TREE, is_plt=is_plt)
     indices, values = row_of(X, 0)
-    named = model.named(*csr_parts(X[[0]]), np.arange(N_LABELS + 1, dtype=np.int32), 1)[0]
+    named = model.named(X[[0]], np.arange(N_LABELS + 1, dtype=np.int32), 1)[0]
     for label in range(N_LABELS + 1):
         steps = model.explain(indices, values, label)
         path = TREE.path(label).tolist()
@@ -264,7 +262,7 @@ def test_bytes_answer_nearly_as_floats_do(is_plt):
         small[table] = np.rint(rows / np.where(scale, scale, 1)[:, None]).astype(np.int8).ravel()
         small[f"{table}_scale"] = scale
     every = np.arange(N_LABELS + 1, dtype=np.int32)
-    floats, bytes_ = (build(a, TREE, is_plt=is_plt).named(*csr_parts(X), every, 1) for a in (arrays, small))
+    floats, bytes_ = (build(a, TREE, is_plt=is_plt).named(X, every, 1) for a in (arrays, small))
     np.testing.assert_allclose(bytes_, floats, atol=0.02)
     assert np.abs(bytes_ - floats).max() > 0
 
@@ -285,10 +283,10 @@ def test_damaged_arrays_are_refused_or_answered(damage, is_plt):
     except ValueError:
         return
     for top_k, threshold in ((5, 0.0), (None, 0.1)):
-        indptr, labels, probabilities, _ = model.search(*csr_parts(X), top_k, threshold, None, 2)
+        indptr, labels, probabilities, _ = model.search(X, top_k, threshold, None, 2)
         assert indptr[-1] == len(labels) == len(probabilities)
         assert ((labels >= 0) & (labels <= N_LABELS)).all()
-    model.named(*csr_parts(X), np.arange(N_LABELS + 1, dtype=np.int32), 1)
+    model.named(X, np.arange(N_LABELS + 1, dtype=np.int32), 1)
     model.explain(*row_of(X, 0), 3)
 
 
@@ -337,10 +335,10 @@ def test_senseless_questions_are_refused(is_plt):
     with pytest.raises(ValueError):
         model.explain(*row_of(X, 0), N_LABELS + 1)
     with pytest.raises(ValueError):
-        model.named(*csr_parts(X), np.array([-1], np.int32), 1)
+        model.named(X, np.array([-1], np.int32), 1)
     with pytest.raises(ValueError):
-        model.search(*csr_parts(X), 0, 0.0, None, 1)
+        model.search(X, 0, 0.0, None, 1)
     with pytest.raises(ValueError):
-        model.search(*csr_parts(X), 1, 0.0, np.zeros(2, np.float32), 1)
+        model.search(X, 1, 0.0, np.zeros(2, np.float32), 1)
     with pytest.raises(ValueError):
-        model.hidden(np.array([0, 5], np.int64), *csr_parts(X[[0]])[1:], 1)
+        model.hidden(np.array([0, 5], np.int64), *row_arrays(X[[0]]), 1)

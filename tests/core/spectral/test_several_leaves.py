@@ -28,7 +28,7 @@ def core_of(tree, n_features, n_labels, n_candidates=SETTINGS.n_candidates):
 
 
 def candidates_of(core, X, ways, n_labels, n_threads=1):
-    indptr, indices, share, _ = core.candidates(*csr_parts(X), ways, n_threads)
+    indptr, indices, share, _ = core.candidates(X, ways, n_threads)
     return csr_rows(share, indices, indptr, (X.shape[0], n_labels))
 
 
@@ -95,7 +95,7 @@ def test_ways_out_of_range_are_refused(data, ways):
     with pytest.raises(ValueError, match="n_leaves must be between 1 and 65,536"):
         candidates_of(core, data.X, ways, 40)
     with pytest.raises(ValueError, match="n_leaves must be"):
-        core.predict_row(*csr_parts(data.X[[0]])[1:], 3, 0.0, ways)
+        core.predict_row(*row_arrays(data.X[[0]]), 3, 0.0, ways)
 
 
 def test_weights_of_a_leafs_own_go_one_way(data):
@@ -105,7 +105,7 @@ def test_weights_of_a_leafs_own_go_one_way(data):
     base = BaseClassifier.begin(**kind, n_features=100, n_labels=40, n_slots=len(arrays["label"]), seed=0)
     core = base.core(arrays, 40, 6, True, False)
     with pytest.raises(ValueError, match="n_leaves must be 1"):
-        core.named(*csr_parts(data.X), np.array([1], np.int32), 2, 1)
+        core.named(data.X, np.array([1], np.int32), 2, 1)
 
 
 # --- a learned space -------------------------------------------------------------------------------------------------
@@ -120,10 +120,10 @@ def test_a_tree_in_a_space_is_the_tree_of_the_projected_rows(data):
     np.testing.assert_allclose(inside.arrays["weight"][:9], plain.arrays["weight"][:9], atol=1e-3)  # the root
     same = replace(inside, arrays={**inside.arrays, "space": np.zeros(0, np.float32)})
     cores = (core_of(inside, 100, 40), core_of(same, 8, 40))
-    for ask in (lambda core, X: core.leaves(*csr_parts(X), None, 2), lambda core, X: core.leaves(*csr_parts(X), 7, 2)):
+    for ask in (lambda core, X: core.leaves(X, None, 2), lambda core, X: core.leaves(X, 7, 2)):
         found, expected = (ask(core, X) for core, X in zip(cores, (data.X, projected), strict=True))
         assert np.mean(found == expected) > 0.99  # but for rounding
-    score = cores[0].route(*csr_parts(data.X[[5]])[1:])
+    score = cores[0].route(*row_arrays(data.X[[5]]))
     for _, total, feature, added in score[:-1]:
         assert feature[-1] == 100
         assert added.sum() == pytest.approx(total, abs=1e-5)
@@ -140,7 +140,7 @@ def test_against_one_group_of_all_labels_the_space_is_learned_as_a_classifier_wi
     flat = BaseClassifier.begin(**kind, n_features=100, n_labels=40, n_slots=len(arrays["label"]), seed=5)
     core = flat.core(arrays, 40, 40, True, False)
     fixed = {"has_slot_bias": False, "is_shuffled": shuffle, "is_sampled": False, "decays": True, "passes": 3}
-    core.train(flat.arrays, *csr_parts(data.X), *label_parts(data.Y), None, **fixed, **settings)
+    core.train(flat.arrays, data.X, *label_parts(data.Y), None, **fixed, **settings)
     for name in ("input", "output", "label_bias"):
         np.testing.assert_array_equal(space.arrays[name], flat.arrays[name])
 
@@ -153,7 +153,7 @@ def test_a_damaged_node_without_weights_has_no_bias_to_tell(data):
     cut = {name: np.ascontiguousarray(arrays[name][first:]) for name in ("weight", "weight_feature")}
     base = BaseClassifier.none(100, 40, len(arrays["label"]))
     core = base.core({**arrays, **cut, "weight_begin": begin}, 40, 6, True, False)
-    _, score, _, added = core.route(*csr_parts(data.X[[0]])[1:])[0]
+    _, score, _, added = core.route(*row_arrays(data.X[[0]]))[0]
     assert (score, added[-1]) == (0, 0)
 
 

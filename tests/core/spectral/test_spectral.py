@@ -7,7 +7,6 @@ import pytest
 from scipy import sparse, stats
 
 from ramify import _core
-from ramify.data.csr import csr_parts
 from ramify.data.synthetic import make_dense, make_multilabel
 from ramify.models.spectral import TreeSettings, eigen_split, grow_candidate_tree, purity
 from twins.spectral import exact_split, label_least_squares, plain_leaf, plain_tree
@@ -228,11 +227,11 @@ def test_rows_go_where_the_signs_send_them_and_by_chance_as_the_normal_cdf_says(
     X, Y = small_data(True)
     tree = grow_candidate_tree(X, Y, SETTINGS, seed=1)
     core, arrays = core_of(tree, X, Y)
-    leaves = core.leaves(*csr_parts(X), None, 2)
+    leaves = core.leaves(X, None, 2)
     scaled = X.toarray() / np.linalg.norm(X.toarray(), axis=1, keepdims=True)
     assert leaves.tolist() == [plain_leaf(arrays, row) for row in scaled]
     row = X[[0]]
-    went_right = np.mean([arrays_leaf_is_right(tree, core.leaves(*csr_parts(row), s, 1)[0]) for s in range(2000)])
+    went_right = np.mean([arrays_leaf_is_right(tree, core.leaves(row, s, 1)[0]) for s in range(2000)])
     weights = slice(arrays["weight_begin"][0], arrays["weight_begin"][1])
     score = np.append(scaled[0], 1.0)[arrays["weight_feature"][weights]] @ arrays["weight"][weights]
     assert went_right == pytest.approx(stats.norm.cdf(score / arrays["sigma"][0]), abs=0.04)
@@ -250,7 +249,7 @@ def test_fractions_are_those_that_the_tree_was_grown_with():
     X, Y = small_data(True)
     tree = grow_candidate_tree(X, Y, SETTINGS, seed=1)
     core, _ = core_of(tree, X, Y)
-    begin, leaf, share = core.fractions(*csr_parts(X), SETTINGS.min_path, 2)
+    begin, leaf, share = core.fractions(X, SETTINGS.min_path, 2)
     np.testing.assert_allclose(np.add.reduceat(share, begin[:-1]), 1, atol=1e-5)
     mass = np.bincount(leaf, share, minlength=len(tree.arrays["child"]))
     np.testing.assert_allclose(mass[tree.is_leaf], tree.arrays["mass"][tree.is_leaf], rtol=0.01, atol=0.05)
@@ -264,7 +263,7 @@ def arguments():
     X, Y = small_data(True)
     y_indptr, y_indices, _ = csr_parts(Y)
     return [
-        *csr_parts(X), y_indptr, y_indices, Y.shape[1], np.zeros(0, np.int32), None,
+        X, y_indptr, y_indices, Y.shape[1], np.zeros(0, np.int32), None,
         _core.FeatureSettings(X.shape[1], True, 1.0), np.zeros(0, np.float32), SETTINGS.core(False), 0, 1,
     ]  # fmt: skip
 

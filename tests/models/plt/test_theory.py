@@ -12,9 +12,9 @@ from scipy import sparse
 from sklearn.svm import LinearSVC
 
 from ramify import PLTClassifier
-from ramify.data.csr import csr_parts
 from ramify.models.plt import PLTSolver
 from ramify.trees import LabelTree
+from shared.rows import row_arrays
 from twins.models import random_labels, random_model, random_rows, random_tree
 from twins.search import prepared
 
@@ -62,7 +62,7 @@ def test_theorem_1_bounds_the_error_of_every_label_for_any_model_and_distributio
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, n_labels)
     model = random_model(rng, tree, gate=True, absent=0.1, coarse=bool(seed % 2))
-    x = csr_parts(random_rows(rng, 1, 6))[1:]
+    x = row_arrays(random_rows(rng, 1, 6))
     sets = label_sets(n_labels)
     chance = rng.dirichlet(np.full(len(sets), 0.3))  # any distribution over label sets
     gaps = assert_theorem_1(tree, model.trained, x, *node_probabilities(tree, sets, chance))

@@ -13,7 +13,6 @@ from ramify.base.classifier import ExtremeClassifier
 from ramify.base.training import TrainingData
 from ramify.common.progress import phase
 from ramify.common.validation import check_flag, check_integer, check_number
-from ramify.data.csr import csr_parts, label_parts
 from ramify.models.fastxml.model import FastXMLModel
 
 # Newton steps of a separator; in practice `tol` stops it earlier.
@@ -121,8 +120,8 @@ class FastXMLClassifier(ExtremeClassifier):
         progress = _core.Progress()
         with phase("growing trees", progress):
             arrays = _core.grow_forest(
-                *csr_parts(data.X),
-                *label_parts(data.Y),
+                data.X,
+                data.Y,
                 n_labels,
                 label_gain(self.propensity, data.Y, data.sample_weight),
                 data.sample_weight,

@@ -12,7 +12,7 @@ from scipy import sparse
 from ramify import _core
 from ramify.base.model import Model, Query, RowAnswer, State, named_by_label_set, shape_of
 from ramify.common.validation import check_flag, check_number
-from ramify.data.csr import csr_parts, csr_rows
+from ramify.data.csr import csr_rows
 from ramify.explain.row_path import RawRowPaths
 
 if TYPE_CHECKING:
@@ -60,15 +60,13 @@ class FastXMLModel(Model):
         return self._answered(X, query)[3]
 
     def _answered(self, X: sparse.csr_array, query: Query) -> tuple[Any, Any, Any, int]:
-        return self.core.predict(*csr_parts(X), query.top_k, *query.thresholds, query.n_threads)
+        return self.core.predict(X, query.top_k, *query.thresholds, query.n_threads)
 
     def search_row(self, indices: NDArray[np.int32], values: NDArray[np.float32], query: Query) -> RowAnswer:
         return self.core.predict_row(indices, values, *query.limits(self.n_labels))
 
     def named(self, X: sparse.csr_array, candidates: sparse.csr_array, query: Query) -> NDArray[np.float32]:
-        return named_by_label_set(
-            X, candidates, lambda rows, labels: self.core.named(*csr_parts(rows), labels, query.n_threads)
-        )
+        return named_by_label_set(X, candidates, lambda rows, labels: self.core.named(rows, labels, query.n_threads))
 
     def explain(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], column: int, query: Query

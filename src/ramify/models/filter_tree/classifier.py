@@ -11,7 +11,6 @@ from ramify.base.one_class import OneClassARow, check_regressor, class_columns, 
 from ramify.base.training import TrainingData
 from ramify.common.progress import phase
 from ramify.common.validation import check_flag, check_integer
-from ramify.data.csr import csr_parts
 from ramify.models.filter_tree.model import FilterTreeModel
 from ramify.optimizers import Optimizer
 
@@ -91,7 +90,7 @@ class FilterTreeClassifier(OneClassARow):
         for _ in range(self.n_epochs):
             rows = generator.permutation(data.X.shape[0]) if self.shuffle else None
             with phase("learning", progress):
-                won = tournament.learn(*csr_parts(data.X), labels, data.sample_weight, rows, progress)
+                won = tournament.learn(data.X, labels, data.sample_weight, rows, progress)
         return FilterTreeModel(
             tournament,
             order,

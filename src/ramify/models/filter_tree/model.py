@@ -12,7 +12,7 @@ from ramify import _core
 from ramify.base.answers import keep_best, same_columns
 from ramify.base.model import Model, Query, State, named_by_label_set, shape_of
 from ramify.common.validation import check_number
-from ramify.data.csr import csr_parts, csr_rows
+from ramify.data.csr import csr_rows
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -47,7 +47,7 @@ class FilterTreeModel(Model):
         return np.float32((1 - self.won) / max(self.n_labels - 1, 1))
 
     def _winners(self, X: sparse.csr_array, n_threads: int) -> NDArray[np.int32]:
-        return self.tournament.winners(*csr_parts(X), n_threads)
+        return self.tournament.winners(X, n_threads)
 
     def search(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
         n, n_labels, rest = X.shape[0], self.n_labels, self._rest

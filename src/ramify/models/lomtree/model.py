@@ -13,7 +13,7 @@ from ramify import _core
 from ramify.base.model import Query, RowAnswer, named_by_label_set
 from ramify.base.online_model import BestLabels, Indices, Learning, OnlineModel, Values
 from ramify.base.stream_schema import Piece
-from ramify.data.csr import csr_parts, csr_rows
+from ramify.data.csr import RowArrays, csr_rows
 from ramify.explain.row_path import RawRowPaths
 
 Answer = TypeVar("Answer")
@@ -34,16 +34,16 @@ class LOMTreeModel(OnlineModel):
 
     def learn(self, piece: Piece, order: NDArray[np.int64] | None, how: Learning) -> None:
         X, Y, weight = piece
-        self.learner.learn(*csr_parts(X), Y.indices.astype(np.int32, copy=False), weight, order, how.progress)
+        self.learner.learn(X, Y.indices.astype(np.int32, copy=False), weight, order, how.progress)
 
     def learn_row(self, indices: Indices, values: Values, labels: Indices, how: Learning) -> None:
-        self.learner.learn(np.array([0, len(indices)]), indices, values, labels)
+        self.learner.learn(RowArrays.one(indices, values), labels)
 
     def can_learn(self, labels: NDArray[np.int32]) -> bool:
         return len(labels) == 1
 
     def test_then_learn(self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int, how: Learning) -> BestLabels:
-        return self.learner.test_then_learn(*csr_parts(X), Y.indices.astype(np.int32, copy=False), top_k)
+        return self.learner.test_then_learn(X, Y.indices.astype(np.int32, copy=False), top_k)
 
     @property
     def depth(self) -> int:
@@ -56,14 +56,14 @@ class LOMTreeModel(OnlineModel):
 
     def leaves(self, X: sparse.csr_array, n_threads: int) -> NDArray[np.int32]:
         """The leaf that each row reaches."""
-        return self.learner.leaves(*csr_parts(X), n_threads)
+        return self.learner.leaves(X, n_threads)
 
     # --- queries --------------------------------------------------------------------------------------------------
 
     def search(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
         def ask(n_labels: int) -> sparse.csr_array:
             indptr, labels, probabilities = self.learner.predict(
-                *csr_parts(X), n_labels, query.top_k, *query.thresholds, query.n_threads
+                X, n_labels, query.top_k, *query.thresholds, query.n_threads
             )
             return csr_rows(probabilities, labels, indptr, (X.shape[0], n_labels))
 
@@ -85,9 +85,7 @@ class LOMTreeModel(OnlineModel):
                     raise
 
     def named(self, X: sparse.csr_array, candidates: sparse.csr_array, query: Query) -> NDArray[np.float32]:
-        return named_by_label_set(
-            X, candidates, lambda rows, labels: self.learner.named(*csr_parts(rows), labels, query.n_threads)
-        )
+        return named_by_label_set(X, candidates, lambda rows, labels: self.learner.named(rows, labels, query.n_threads))
 
     def explain(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], column: int, query: Query

@@ -14,7 +14,7 @@ from ramify.base.model import Query, RowAnswer, named_by_label_set
 from ramify.base.online_model import BestLabels, Indices, Learning, OnlineModel, Values
 from ramify.base.stream_schema import Piece
 from ramify.common.progress import phase
-from ramify.data.csr import csr_parts, csr_rows, label_parts
+from ramify.data.csr import RowArrays, csr_rows
 from ramify.explain.neighbours import RawNeighbours
 
 
@@ -29,7 +29,7 @@ class MemoryTreeModel(OnlineModel):
 
     def learn(self, piece: Piece, order: NDArray[np.int64] | None, how: Learning) -> None:
         X, Y, weight = piece
-        self.learner.learn(*csr_parts(X), *label_parts(Y), weight, order, how.progress)
+        self.learner.learn(X, Y, weight, order, how.progress)
 
     def revisit(self, order: NDArray[np.int64]) -> None:
         """Another pass over the stored examples."""
@@ -37,11 +37,11 @@ class MemoryTreeModel(OnlineModel):
             self.learner.revisit(order, progress)
 
     def learn_row(self, indices: Indices, values: Values, labels: Indices, how: Learning) -> None:
-        x_bounds, y_bounds = np.array([0, len(indices)]), np.array([0, len(labels)])
-        self.learner.learn(x_bounds, indices, values, y_bounds, np.sort(labels), None, None, None)
+        labels = np.sort(labels)
+        self.learner.learn(RowArrays.one(indices, values), RowArrays.one(labels, labels), None, None, None)
 
     def test_then_learn(self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int, how: Learning) -> BestLabels:
-        return self.learner.test_then_learn(*csr_parts(X), *label_parts(Y), top_k)
+        return self.learner.test_then_learn(X, Y, top_k)
 
     # --- queries --------------------------------------------------------------------------------------------------
 
@@ -52,7 +52,7 @@ class MemoryTreeModel(OnlineModel):
 
     def retrieve(self, X: sparse.csr_array, n_labels: int, query: Query) -> tuple[Any, Any, Any, int, int]:
         """CSR parts of the answer, and how many nodes and examples were visited."""
-        return self.learner.query(*csr_parts(X), n_labels, query.top_k, *query.thresholds, query.n_threads)
+        return self.learner.query(X, n_labels, query.top_k, *query.thresholds, query.n_threads)
 
     def search_row(self, indices: NDArray[np.int32], values: NDArray[np.float32], query: Query) -> RowAnswer:
         return self.learner.query_row(indices, values, self.n_labels, *query.limits(self.n_labels))
@@ -60,14 +60,14 @@ class MemoryTreeModel(OnlineModel):
     def named(self, X: sparse.csr_array, candidates: sparse.csr_array, query: Query) -> NDArray[np.float32]:
         n_labels = candidates.shape[1]
         return named_by_label_set(
-            X, candidates, lambda rows, labels: self.learner.named(*csr_parts(rows), n_labels, labels, query.n_threads)
+            X, candidates, lambda rows, labels: self.learner.named(rows, n_labels, labels, query.n_threads)
         )
 
     def explain(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], column: int, query: Query
     ) -> RawNeighbours:
-        bounds, label = np.array([0, len(indices)]), np.array([column], dtype=np.int32)
-        probability = self.learner.named(bounds, indices, values, self.n_labels, label, 1)[0, 0]
+        label = np.array([column], dtype=np.int32)
+        probability = self.learner.named(RowArrays.one(indices, values), self.n_labels, label, 1)[0, 0]
         neighbours = self.learner.neighbours(indices, values)
         best = next((found for found in neighbours if column in found[5]), neighbours[0] if neighbours else None)
         route = [] if best is None else self.learner.route(indices, values, best[0], column)

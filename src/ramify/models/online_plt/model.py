@@ -14,7 +14,7 @@ from ramify import _core
 from ramify.base.model import Query, RowAnswer, State
 from ramify.base.online_model import BestLabels, Indices, Learning, OnlineModel, Values
 from ramify.base.stream_schema import Piece
-from ramify.data.csr import csr_parts, csr_rows, label_parts
+from ramify.data.csr import RowArrays, csr_rows
 from ramify.explain.label_path import RANKED, RawLabelPaths
 from ramify.models.plt.calibration import IDENTITY
 from ramify.models.plt.model import PLTModel
@@ -37,7 +37,7 @@ class OnlinePLTModel(OnlineModel):
 
     def adopt(self, tree: LabelTree) -> None:
         """Start with a tree instead of nothing."""
-        self.learner.adopt(tree.parent, tree.first_child, tree.n_children, tree.label, tree.n_labels)
+        self.learner.adopt(tree)
 
     @property
     def tree(self) -> LabelTree | None:
@@ -51,17 +51,17 @@ class OnlinePLTModel(OnlineModel):
 
     def learn(self, piece: Piece, order: NDArray[np.int64] | None, how: Learning) -> None:
         X, Y, weight = piece
-        self.learner.learn(*csr_parts(X), *label_parts(Y), weight, order, how.n_threads, how.policy, how.progress)
+        self.learner.learn(X, Y, weight, order, how.n_threads, how.policy, how.progress)
         self._warn_of_budget()
 
     def learn_row(self, indices: Indices, values: Values, labels: Indices, how: Learning) -> None:
-        x_bounds, y_bounds = np.array([0, len(indices)]), np.array([0, len(labels)])
-        self.learner.learn(x_bounds, indices, values, y_bounds, labels, None, None, how.n_threads, how.policy, None)
+        row, named = RowArrays.one(indices, values), RowArrays.one(labels, labels)
+        self.learner.learn(row, named, None, None, how.n_threads, how.policy, None)
         if self.settings["memory_budget"]:
             self._warn_of_budget()
 
     def test_then_learn(self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int, how: Learning) -> BestLabels:
-        answer = self.learner.test_then_learn(*csr_parts(X), *label_parts(Y), top_k, how.n_threads, how.policy)
+        answer = self.learner.test_then_learn(X, Y, top_k, how.n_threads, how.policy)
         self._warn_of_budget()
         return answer
 
@@ -92,13 +92,13 @@ class OnlinePLTModel(OnlineModel):
         return self._searched(X, query)[3]
 
     def _searched(self, X: sparse.csr_array, query: Query) -> tuple[Any, Any, Any, int]:
-        return self.learner.search(*csr_parts(X), query.top_k, *query.thresholds, query.n_threads)
+        return self.learner.search(X, query.top_k, *query.thresholds, query.n_threads)
 
     def search_row(self, indices: NDArray[np.int32], values: NDArray[np.float32], query: Query) -> RowAnswer:
         return self.learner.search_row(indices, values, *query.limits(self.n_labels))
 
     def named(self, X: sparse.csr_array, candidates: sparse.csr_array, query: Query) -> NDArray[np.float32]:
-        return self.learner.named(*csr_parts(X), *label_parts(candidates), query.n_threads)
+        return self.learner.named(X, candidates, query.n_threads)
 
     def explain(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], column: int, query: Query

@@ -15,7 +15,6 @@ from ramify.base.model import NO_OPTIONS
 from ramify.base.training import TrainingData
 from ramify.common.progress import phase
 from ramify.common.validation import check_flag, check_integer, check_number
-from ramify.data.csr import csr_parts, label_parts
 from ramify.models.plt.model import PLTModel
 from ramify.models.plt.search_report import SearchReport
 from ramify.models.plt.solver import PLTSolver
@@ -160,13 +159,9 @@ class PLTClassifier(ExtremeClassifier):
             )
         scale = 1.0 if self.normalize else 1 / typical_length(data.X)
         trainer = _core.BlockTrainer(
-            *csr_parts(data.X),
-            *label_parts(data.Y),
-            tree.parent,
-            tree.first_child,
-            tree.n_children,
-            tree.label,
-            tree.n_labels,
+            data.X,
+            data.Y,
+            tree,
             data.sample_weight,
             _core.FeatureSettings(data.n_features, self.normalize, self.bias, scale),
             seed,

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from ramify.base.answers import Threshold, keep_best
 from ramify.base.model import Model, Query, RowAnswer, State, arrays_below
+from ramify.data.csr import RowArrays
 from ramify.explain.label_path import RANKED, RawLabelPaths
 from ramify.models.plt.search_report import SearchReport
 from ramify.models.plt.trained_tree import Search, TrainedTree
@@ -80,10 +81,8 @@ class PLTModel(Model):
         # The same answer as for a batch of one row, without building sparse arrays on the way.
         found = [tree.core.search_row(indices, values, query.top_k, 0.0, beam, slack)[0] for tree in self.trees]
         candidates = np.unique(np.concatenate(found))
-        row, named = np.array([0, len(indices)]), np.array([0, len(candidates)])
-        total = sum(
-            tree.core.named(row, indices, values, named, candidates, 1).astype(np.float64) for tree in self.trees
-        )
+        row, named = RowArrays.one(indices, values), RowArrays.one(candidates, candidates)
+        total = sum(tree.core.named(row, named, 1).astype(np.float64) for tree in self.trees)
         mean = np.asarray(total / len(self.trees), dtype=np.float32)
         best = np.argsort(-mean, kind="stable")[: query.top_k]
         best = best[mean[best] >= np.float32(query.threshold)]

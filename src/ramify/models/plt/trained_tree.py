@@ -12,7 +12,6 @@ from scipy import sparse
 
 from ramify import _core
 from ramify.base.answers import Threshold, node_thresholds
-from ramify.data.csr import csr_parts
 from ramify.models.plt.calibration import Link
 from ramify.trees.label_tree import LabelTree
 
@@ -55,14 +54,9 @@ class TrainedTree:
     @cached_property
     def core(self) -> _core.LabelTreeModel:
         """The compiled searcher; built at the first query, never stored."""
-        tree = self.tree
         return _core.LabelTreeModel(
             self.blocks,
-            tree.parent,
-            tree.first_child,
-            tree.n_children,
-            tree.label,
-            tree.n_labels,
+            self.tree,
             _core.FeatureSettings(self.n_features, self.normalize, self.bias, self.scale),
             self.link.logits,
             self.link.low,
@@ -95,15 +89,13 @@ class TrainedTree:
         beam: int | None = None,
         slack: float = 0.0,
         n_threads: int = 1,
-    ) -> tuple[Any, Any, Any, int | None, float, NDArray[np.float32] | None, int, int, float]:
+    ) -> tuple[sparse.csr_array, int | None, float, NDArray[np.float32] | None, int, int, float]:
         """Arguments of the core's searches."""
-        return *csr_parts(X), top_k, *node_thresholds(self.tree, threshold), beam or 0, n_threads, slack
+        return X, top_k, *node_thresholds(self.tree, threshold), beam or 0, n_threads, slack
 
     def named(self, X: sparse.csr_array, labels: sparse.csr_array, n_threads: int = 1) -> NDArray[np.float32]:
         """Probabilities of the entries of `labels` (n, n_labels): of each row, the labels that it names."""
-        return self.core.named(
-            *csr_parts(X), labels.indptr.astype(np.int64), labels.indices.astype(np.int32, copy=False), n_threads
-        )
+        return self.core.named(X, labels, n_threads)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "core"}

@@ -13,7 +13,6 @@ from ramify.base.classifier import ExtremeClassifier
 from ramify.base.training import TrainingData
 from ramify.common.progress import phase
 from ramify.common.validation import check_choice, check_flag, check_integer, check_number
-from ramify.data.csr import csr_parts, label_parts
 from ramify.data.ngrams import WordNgramVectorizer
 from ramify.models.softmax.model import STORAGES, SoftmaxModel
 from ramify.trees.label_tree import LabelTree
@@ -149,13 +148,9 @@ class TreeSoftmaxClassifier(ExtremeClassifier):
         progress = _core.Progress()
         with phase("training", progress):
             arrays = _core.train_softmax(
-                *csr_parts(data.X),
-                *label_parts(data.Y),
-                tree.parent,
-                tree.first_child,
-                tree.n_children,
-                tree.label,
-                tree.n_labels,
+                data.X,
+                data.Y,
+                tree,
                 is_plt,
                 data.sample_weight,
                 _core.FeatureSettings(data.n_features, self.normalize, self.bias),

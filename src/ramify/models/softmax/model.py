@@ -14,7 +14,7 @@ from ramify import _core
 from ramify.base.answers import node_thresholds
 from ramify.base.model import Model, Query, RowAnswer, State, named_by_label_set, shape_of
 from ramify.common.validation import check_flag, check_integer, check_number
-from ramify.data.csr import csr_parts, csr_rows
+from ramify.data.csr import csr_rows
 from ramify.explain.label_path import RANKED, RawLabelPaths
 from ramify.trees.label_tree import LabelTree
 
@@ -57,14 +57,9 @@ class SoftmaxModel(Model):
     @cached_property
     def core(self) -> _core.TreeSoftmax:
         """The compiled searcher; checks the arrays when it is built, and is never stored."""
-        tree = self.tree
         return _core.TreeSoftmax(
             self.arrays,
-            tree.parent,
-            tree.first_child,
-            tree.n_children,
-            tree.label,
-            tree.n_labels,
+            self.tree,
             self.is_plt,
             _core.FeatureSettings(self.n_features, self.normalize, self.bias),
             self.dim,
@@ -95,22 +90,20 @@ class SoftmaxModel(Model):
 
     def embed(self, X: sparse.csr_array, n_threads: int) -> NDArray[np.float32]:
         """The rows as vectors: the mean of their features' embeddings."""
-        return self.core.hidden(*csr_parts(X), n_threads)[:, : self.dim]
+        return self.core.hidden(X, n_threads)[:, : self.dim]
 
     # --- queries --------------------------------------------------------------------------------------------------
 
     def search(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
         thresholds = node_thresholds(self.tree, query.threshold)
-        indptr, indices, data, _ = self.core.search(*csr_parts(X), query.top_k, *thresholds, query.n_threads)
+        indptr, indices, data, _ = self.core.search(X, query.top_k, *thresholds, query.n_threads)
         return csr_rows(data, indices, indptr, (X.shape[0], self.n_labels))
 
     def search_row(self, indices: NDArray[np.int32], values: NDArray[np.float32], query: Query) -> RowAnswer:
         return self.core.search_row(indices, values, *query.limits(self.n_labels))
 
     def named(self, X: sparse.csr_array, candidates: sparse.csr_array, query: Query) -> NDArray[np.float32]:
-        return named_by_label_set(
-            X, candidates, lambda rows, labels: self.core.named(*csr_parts(rows), labels, query.n_threads)
-        )
+        return named_by_label_set(X, candidates, lambda rows, labels: self.core.named(rows, labels, query.n_threads))
 
     def explain(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], column: int, query: Query

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify import _core
-from ramify.data.csr import csr_parts, csr_rows, label_parts
+from ramify.data.csr import csr_rows
 
 # What the core reads of a tree; the labels of its leaves are made from the counts.
 NODES = ("child", "mass", "sigma", "weight_begin", "weight_feature", "weight")
@@ -80,8 +80,8 @@ def grow_candidate_tree(
     head = np.zeros(0, dtype=np.int32) if head is None else np.sort(head).astype(np.int32)
     space = np.zeros(0, dtype=np.float32) if space is None else space
     arrays = _core.grow_candidate_tree(
-        *csr_parts(X),
-        *label_parts(Y),
+        X,
+        Y,
         Y.shape[1],
         head,
         sample_weight,
@@ -317,7 +317,7 @@ def depth_recalls(
 ) -> list[float]:
     """Recall of the tree cut off at each depth, on rows that it was not grown on; inner nodes must have kept counts."""
     depth, parent = tree.arrays["depth"], tree.parents()
-    at = core.leaves(*csr_parts(X), None, n_threads).astype(np.int64)
+    at = core.leaves(X, None, n_threads).astype(np.int64)
     candidates = tree.candidates().astype(bool)
     recalls = []
     for limit in range(int(depth.max()), -1, -1):

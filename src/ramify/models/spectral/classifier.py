@@ -18,7 +18,6 @@ from ramify.base.schema import check_as_many_rows
 from ramify.base.training import TrainingData, weighted_rows
 from ramify.common.progress import phase, shown
 from ramify.common.validation import check_integer, check_jobs
-from ramify.data.csr import csr_parts, label_parts
 from ramify.models.spectral.base_classifier import BaseClassifier, old_slots
 from ramify.models.spectral.candidate_scorer import CandidateScorer
 from ramify.models.spectral.candidate_tree import CandidateTree, depth_recalls, grow_candidate_tree
@@ -258,8 +257,8 @@ class SpectralTreeClassifier(ExtremeClassifier):
         steps = scorer.steps()
         model.core.train(
             model.base.arrays,
-            *csr_parts(X),
-            *label_parts(Y),
+            X,
+            Y,
             weight,
             learning_rate=steps["learning_rate"],
             eps=steps["eps"],

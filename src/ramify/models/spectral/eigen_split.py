@@ -10,7 +10,6 @@ from scipy import sparse
 
 from ramify import _core
 from ramify.common.validation import check_choice, check_integer, check_number
-from ramify.data.csr import csr_parts, label_parts
 from ramify.data.labels import label_indicator
 
 SOLVERS = ("randomised", "power")
@@ -59,8 +58,8 @@ def eigen_split(
     labels = label_indicator(Y)
     weight = np.ones(rows.shape[0]) if importance is None else np.ascontiguousarray(importance, dtype=np.float64)
     direction, eigenvalue = _core.split_direction(
-        *csr_parts(rows),
-        *label_parts(labels),
+        rows,
+        labels,
         rows.shape[1],
         labels.shape[1],
         weight,

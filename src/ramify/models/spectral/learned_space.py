@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify import _core
-from ramify.data.csr import csr_parts, label_parts
 from ramify.models.spectral.base_classifier import BaseClassifier
 
 SPACES = ("features", "learned")
@@ -58,8 +57,8 @@ def learn_space(
     )
     _core.train_against_groups(
         space.arrays,
-        *csr_parts(X),
-        *label_parts(Y),
+        X,
+        Y,
         sample_weight,
         _core.FeatureSettings(X.shape[1], normalize, 0.0),
         is_multiclass=is_multiclass,

@@ -12,7 +12,7 @@ from scipy import sparse
 from ramify import _core
 from ramify.base.answers import one_row
 from ramify.base.model import Model, Query, RowAnswer, State, arrays_below, named_by_label_set, shape_of
-from ramify.data.csr import csr_parts, csr_rows
+from ramify.data.csr import csr_rows
 from ramify.explain.candidates import RawCandidates
 from ramify.models.spectral.base_classifier import BaseClassifier
 from ramify.models.spectral.candidate_scores import complete, named_of, scores_behind
@@ -71,12 +71,12 @@ class SpectralModel(Model):
         return self._candidates(scaled_rows(X, self.normalize), query)
 
     def _candidates(self, rows: sparse.csr_array, query: Query) -> sparse.csr_array:
-        indptr, indices, data, _ = self.core.candidates(*csr_parts(rows), _n_leaves(query), query.n_threads)
+        indptr, indices, data, _ = self.core.candidates(rows, _n_leaves(query), query.n_threads)
         return csr_rows(data, indices, indptr, (rows.shape[0], self.n_labels))
 
     def leaf_shares(self, rows: sparse.csr_array, min_path: float, n_threads: int) -> sparse.csr_array:
         """How much of each (scaled) row goes to which leaf: (rows, nodes)."""
-        begin, leaf, share = self.core.fractions(*csr_parts(rows), min_path, n_threads)
+        begin, leaf, share = self.core.fractions(rows, min_path, n_threads)
         shares = csr_rows(share, leaf, begin, (rows.shape[0], len(self.tree.arrays["child"])))
         shares.sort_indices()
         return shares
@@ -95,7 +95,7 @@ class SpectralModel(Model):
         return self._predicted(scaled_rows(X, self.normalize), query)[3]
 
     def _predicted(self, rows: sparse.csr_array, query: Query) -> tuple[Any, Any, Any, int]:
-        return self.core.predict(*csr_parts(rows), query.top_k, *query.thresholds, _n_leaves(query), query.n_threads)
+        return self.core.predict(rows, query.top_k, *query.thresholds, _n_leaves(query), query.n_threads)
 
     def search_row(self, indices: NDArray[np.int32], values: NDArray[np.float32], query: Query) -> RowAnswer:
         if self.estimator is None and self.normalize != "hellinger":
@@ -109,7 +109,7 @@ class SpectralModel(Model):
         return named_by_label_set(
             rows,
             candidates,
-            lambda part, labels: self.core.named(*csr_parts(part), labels, _n_leaves(query), query.n_threads),
+            lambda part, labels: self.core.named(part, labels, _n_leaves(query), query.n_threads),
         )
 
     def explain(

@@ -1,4 +1,4 @@
-/// Trees and frozen blocks as numpy arrays.
+/// Frozen blocks as numpy arrays.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -8,17 +8,8 @@
 
 #include "bindings/arrays.hpp"
 #include "plt/frozen_blocks.hpp"
-#include "trees/label_tree.hpp"
 
 namespace ramify {
-
-inline TreeView tree_view(const Input<std::int32_t>& parent, const Input<std::int32_t>& first_child,
-                          const Input<std::int32_t>& n_children, const Input<std::int32_t>& label,
-                          std::int64_t n_labels) {
-    TreeView tree{view(parent), view(first_child), view(n_children), view(label)};
-    tree.validate(n_labels);
-    return tree;
-}
 
 inline ArrayDict to_dict(BlockStorage&& storage) {
     nb::dict arrays;
