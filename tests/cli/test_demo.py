@@ -41,7 +41,7 @@ def test_the_demo_measures_answers_and_says_how_to_ask_more(capsys, monkeypatch)
     assert max(map(len, said.splitlines())) <= 90
 
 
-def test_the_demo_speaks_json_and_saves_where_it_is_told(capsys):
+def test_the_demo_writes_json_and_saves_where_asked(capsys):
     assert run(["demo", "--model", "elsewhere", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["model"] == "elsewhere"

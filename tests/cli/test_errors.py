@@ -132,7 +132,7 @@ def test_an_extra_that_is_missing_is_named(monkeypatch, capsys):
     assert "pip install 'ramify[plots]'" in capsys.readouterr().err
 
 
-def test_memory_that_does_not_suffice_is_told(monkeypatch, capsys):
+def test_too_little_memory_is_reported(monkeypatch, capsys):
     def greedy(*_, **__):
         raise MemoryError
 

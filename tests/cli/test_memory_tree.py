@@ -37,7 +37,7 @@ def test_a_memory_tree_is_trained_evaluated_asked_and_explained(folder, capsys):
     assert "of the vote" in capsys.readouterr().out
 
 
-def test_epochs_and_bounds_are_set_and_told(folder, capsys):
+def test_epochs_and_bounds_are_set_and_reported(folder, capsys):
     command = ["train", "train.txt", "--model", "memories", "--classifier", "memory-tree", "--n-epochs", "2", "--json"]
     assert run([*command, "--set", "max_examples=100", "--test", "test.txt"]) == 0
     facts = json.loads(capsys.readouterr().out)

@@ -57,7 +57,7 @@ def test_help_does_not_wait_for_heavy_imports():
     assert said.splitlines()[-1] == "[]"
 
 
-def test_nothing_asked_shows_the_help_and_all_is_well():
+def test_no_arguments_show_the_help_and_exit_with_0():
     done = subprocess.run(ramify_command(), capture_output=True, text=True)
     assert done.returncode == 0
     assert "ramify demo" in done.stdout

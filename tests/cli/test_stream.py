@@ -89,7 +89,7 @@ def test_gzip_is_unpacked_also_when_packed_files_are_joined(folder, monkeypatch)
     assert ramify.load("plain").n_examples_ == 600
 
 
-def test_gzip_that_was_cut_off_is_told_and_what_came_is_kept(folder, monkeypatch, capsys):
+def test_truncated_gzip_is_reported_and_complete_lines_are_kept(folder, monkeypatch, capsys):
     feed(monkeypatch, gzip.compress((folder / "train.txt").read_bytes())[:-3000])
     assert stream("--model", "new") == 2
     said = capsys.readouterr()

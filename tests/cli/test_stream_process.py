@@ -131,7 +131,7 @@ def test_each_line_is_learned_as_it_comes(tmp_path, lines):
     assert process.returncode == 0
 
 
-def test_what_was_learned_is_saved_when_nobody_reads_any_more(tmp_path, lines):
+def test_what_was_learned_is_saved_when_the_reader_closes_the_pipe(tmp_path, lines):
     process = start(tmp_path, "--save-every", 100)
     process.stdin.write(b"".join(lines[:150]))
     process.stdin.flush()

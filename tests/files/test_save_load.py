@@ -231,7 +231,7 @@ def test_the_manifest_is_json_that_a_person_can_read(saved):
     assert manifest["files"][0]["size"] == data_file(saved).stat().st_size
 
 
-def test_a_model_is_readable_for_whom_the_umask_allows(saved):
+def test_a_saved_model_has_the_permissions_of_the_umask(saved):
     allowed = 0o666 & ~current_umask()
     assert {stat.S_IMODE(path.stat().st_mode) for path in saved.iterdir()} == {allowed}
 

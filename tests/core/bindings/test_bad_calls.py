@@ -84,7 +84,7 @@ def test_no_rows_and_empty_rows_are_answered(model):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("is_multiclass", [False, True])
-def test_values_that_are_no_numbers_cannot_lead_astray(value, is_multiclass):
+def test_nan_and_infinite_values_are_harmless(value, is_multiclass):
     X = ROWS.copy()
     X.data[::3] = value
     for arrays in ARRAYS.values():
@@ -128,7 +128,7 @@ def test_thresholds_need_one_number_a_node(model):
         {"max_epochs": -5}, {"eps": np.nan}, {"eps": -1.0}, {"prune": np.nan}, {"prune": -0.5}, {"prune": np.inf},
     ],
 )  # fmt: skip
-def test_senseless_solver_settings_are_refused(changes):
+def test_invalid_solver_settings_are_refused(changes):
     with pytest.raises(ValueError):
         solver_settings(**changes)
 
@@ -136,13 +136,13 @@ def test_senseless_solver_settings_are_refused(changes):
 @pytest.mark.parametrize(
     "settings", [(-1, True, 0.5), (2**31 - 1, True, 0.5), (2**62, True, 0.5), (5, True, np.nan), (5, True, np.inf)]
 )
-def test_senseless_feature_settings_are_refused(settings):
+def test_invalid_feature_settings_are_refused(settings):
     with pytest.raises(ValueError):
         _core.FeatureSettings(*settings)
 
 
 @pytest.mark.parametrize("weights", [[1.0], [1.0] * 8, [1.0, -1.0, 1.0], [1.0, np.nan, 1.0], [np.inf, 1.0, 1.0]])
-def test_senseless_sample_weights_are_refused(weights):
+def test_invalid_sample_weights_are_refused(weights):
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="sample_weight"):
         block_trainer(

@@ -122,7 +122,7 @@ def test_rows_without_labels_and_rows_that_are_all_alike_stay_where_they_are():
         np.testing.assert_array_equal(side, start)
 
 
-def test_two_topics_are_told_apart():
+def test_two_topics_are_separated():
     Y = np.zeros((40, 6), np.float32)
     Y[:20, :3] = Y[20:, 3:] = 1
     start = (np.arange(40) % 3 == 0).astype(np.int8)
@@ -321,13 +321,13 @@ def test_questions_about_nothing_and_about_what_is_not_there():
         {"max_newton": 0},
     ],
 )  # fmt: skip
-def test_senseless_settings_are_refused(changes):
+def test_invalid_settings_are_refused(changes):
     with pytest.raises(ValueError):
         forest_settings(**changes)
 
 
 @pytest.mark.parametrize("values", [[1.0], [], [0.0] * 80, [-1.0] * 80, [np.nan] * 80, [np.inf] * 80])
-def test_senseless_weights_and_gains_are_refused(values):
+def test_invalid_weights_and_gains_are_refused(values):
     values = np.array(values, np.float32)
     with pytest.raises(ValueError, match="sample_weight"):
         grow(X, Y, weight=values)
@@ -338,7 +338,7 @@ def test_senseless_weights_and_gains_are_refused(values):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3e38, 1e-45])
-def test_values_that_are_no_numbers_cannot_lead_astray(value):
+def test_nan_and_infinite_values_are_harmless(value):
     odd = X.copy()
     odd.data[::3] = value
     for normalize in (False, True):

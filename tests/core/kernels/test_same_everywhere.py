@@ -44,7 +44,7 @@ def answers(tmp_path_factory):
     return found
 
 
-def test_an_instruction_set_can_be_asked_for(answers):
+def test_an_instruction_set_can_be_chosen(answers):
     assert answers["baseline"].pop("set") == "baseline"
     widest = SETS.index(_core.instruction_set())  # a processor without the wider ones takes the widest that it has
     for name in SETS[: widest + 1]:

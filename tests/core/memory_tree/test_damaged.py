@@ -118,13 +118,13 @@ def test_a_state_comes_back_to_the_byte(which):
         {"eps": 0.0}, {"scorer_rate": -1.0}, {"scorer_rate": np.nan}, {"forget": "newest"},
     ],
 )  # fmt: skip
-def test_senseless_settings_are_refused(change):
+def test_invalid_settings_are_refused(change):
     with pytest.raises(ValueError):
         core_tree(**change)
     assert set(change) <= set(SETTINGS)
 
 
-def test_senseless_calls_are_refused_and_change_nothing():
+def test_invalid_calls_are_refused_and_change_nothing():
     core = learn(core_tree(), *stream(0, 30, False))
     before = core.state()
     x = np.array([0, 1], LONG), np.array([2], INT), np.array([1.0], FLOAT)

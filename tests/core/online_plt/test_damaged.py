@@ -218,7 +218,7 @@ def test_only_a_fresh_learner_takes_back_a_state():
         {"fair_share": 0.5}, {"fair_share": np.nan}, {"arity": 1}, {"arity": 5, "pre_leaf_arity": 4}, {"arity": -1},
     ],
 )  # fmt: skip
-def test_senseless_settings_are_refused(changes):
+def test_invalid_settings_are_refused(changes):
     with pytest.raises(ValueError):
         learner(**changes)
 
@@ -285,7 +285,7 @@ def test_extreme_questions_are_answered():
                 core.freeze(n_features, prune, 1)
 
 
-def test_senseless_learning_is_refused():
+def test_invalid_learning_is_refused():
     core = learner()
     rows, labels = csr_parts(ROWS), (np.arange(7), np.zeros(6, INT))
     for weight in ([1.0], [1.0] * 5 + [-1.0], [1.0] * 5 + [np.nan], [1.0] * 5 + [np.inf]):
@@ -308,7 +308,7 @@ def test_senseless_learning_is_refused():
     assert own.n_examples == 2
 
 
-def test_values_that_are_no_numbers_cannot_lead_astray():
+def test_nan_and_infinite_values_are_harmless():
     for changes, state in STATES.values():
         core = learner(**changes)
         core.restore(state, N_LABELS)
@@ -324,7 +324,7 @@ def test_values_that_are_no_numbers_cannot_lead_astray():
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("rule", ["adagrad", "fobos"])
-def test_steps_beyond_all_measure_break_nothing(policy, rule):
+def test_huge_steps_break_nothing(policy, rule):
     X, Y = stream(np.random.default_rng(0), 60, N_LABELS, False)
     core = learn(learner(policy=policy, rule=rule, learning_rate=3e38, l2=3e38, normalize=False), X * 1e30, Y)
     core.search(X, 3, 0.0, None, 1)
@@ -358,7 +358,7 @@ def test_a_schema_without_a_field_is_refused(path, tmp_path, monkeypatch):
     "settings",
     [{}, {"rule": "sgd"}, {**SETTINGS, "arity": 10**20}, {**SETTINGS, "unknown": 1}, {**SETTINGS, "eps": "x"}, 3],
 )
-def test_senseless_settings_in_a_model_file_are_refused(settings, tmp_path, monkeypatch):
+def test_invalid_settings_in_a_model_file_are_refused(settings, tmp_path, monkeypatch):
     clf = OnlinePLTClassifier().partial_fit(np.eye(3), [["a"], ["b"], ["c"]])
     values, arrays = clf.model_.state()
     monkeypatch.setattr(OnlinePLTModel, "state", lambda self: State({**values, "settings": settings}, arrays))

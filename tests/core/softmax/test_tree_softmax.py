@@ -325,7 +325,7 @@ def test_labels_without_a_leaf_and_rows_that_differ_are_refused():
 
 
 @pytest.mark.parametrize("is_plt", [False, True])
-def test_senseless_questions_are_refused(is_plt):
+def test_invalid_questions_are_refused(is_plt):
     model = build(ARRAYS[is_plt], TREE, is_plt=is_plt)
     bad_row = (np.array([N_FEATURES], np.int32), np.ones(1, np.float32))
     with pytest.raises(ValueError):

@@ -52,7 +52,7 @@ def plain_leaves(arrays, row, ways):
 
 
 @pytest.mark.parametrize("ways", [2, 3, 1000])
-def test_several_ways_lead_to_the_likeliest_labels_of_the_likeliest_leaves(data, ways):
+def test_several_leaves_give_the_likeliest_labels_of_the_likeliest_leaves(data, ways):
     tree = grow_candidate_tree(data.X, data.Y, SETTINGS, seed=1)
     of_leaf = tree.candidates().toarray()
     found = candidates_of(core_of(tree, 100, 40), data.X[:60], ways, 40).toarray()

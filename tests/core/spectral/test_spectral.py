@@ -11,7 +11,7 @@ from ramify.data.synthetic import make_dense, make_multilabel
 from ramify.models.spectral import TreeSettings, eigen_split, grow_candidate_tree, purity
 from twins.spectral import exact_split, label_least_squares, plain_leaf, plain_tree
 
-EXACT = {"max_iterations": 500, "tolerance": 0.0, "cg_iterations": 300}
+EXACT = {"max_iterations": 500, "tol": 0.0, "cg_iterations": 300}
 
 
 def dense_problem(n_labels_a_row, seed=0, n=60, d=12, m=7):

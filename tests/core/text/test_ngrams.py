@@ -124,7 +124,7 @@ def test_a_damaged_state_is_refused(damage):
 
 
 @pytest.mark.parametrize("offsets", [[], [1, 2], [0, 5], [0, 2, 1, 3]])
-def test_senseless_offsets_are_refused(offsets):
+def test_invalid_offsets_are_refused(offsets):
     offsets = np.array(offsets, np.int64)
     reader = _core.NgramReader(
         b"ab", np.array([0, 2]), by_whitespace=True, word_ngrams=1, min_chars=0, max_chars=0, n_buckets=0

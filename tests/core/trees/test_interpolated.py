@@ -89,7 +89,7 @@ def test_one_part_of_all_labels_is_refused_when_it_does_not_fit():
         alternate((np.array([0, 1]), VECTORS[1][:1], VECTORS[2][:1], 3), [1])
 
 
-def test_greedy_frequencies_refuse_what_does_not_fit_and_survive_lies():
+def test_greedy_frequencies_reject_arrays_that_do_not_fit():
     rows = np.array([0, 2, 3]), np.array([0, 1, 1], np.int32)
     columns = np.array([0, 1, 3]), np.array([0, 0, 1], np.int32)
     assert _core.greedy_frequency(*rows, *columns, np.ones(2)).tolist() == [0, 2]
@@ -124,7 +124,7 @@ def test_collapsing_refuses_what_is_no_tree():
             _core.collapse_levels(*wrong, np.ones(5), 3)
 
 
-def test_rows_that_are_not_plain_are_told():
+def test_rows_that_are_not_plain_are_detected():
     def is_plain(indices, values, n_features=10):
         return _core.is_plain_row(np.array(indices, np.int32), np.array(values, np.float32), n_features)
 

@@ -133,7 +133,7 @@ def test_contributions_make_the_score_and_the_score_decides(data, fitted):
             assert following.node == child[step.node] + (step.goes == "right")
 
 
-def test_explanations_are_told_in_words_and_as_json():
+def test_explanations_are_printed_as_text_and_json():
     texts = ["red apple", "green apple", "red cherry", "green pear"] * 8
     tags = [["red", "apple"], ["green", "apple"], ["red", "cherry"], ["green", "pear"]] * 8
     clf = FastXMLClassifier(n_trees=5, max_leaf=8, random_state=0).fit(texts, tags)

@@ -92,7 +92,7 @@ def test_lemma_3_with_the_papers_constant_of_8_is_off_by_two():
     assert 0.99 < fall / (bound / 16) < 1.01
 
 
-def test_a_learned_tree_has_the_entropy_and_the_objectives_that_theory_speaks_of():
+def test_a_learned_tree_has_the_entropy_and_objectives_of_the_theory():
     """Splits that were learned are far better than chance, at the root and on the whole."""
     data = make_dense(6000, 20, 24, random_state=1)
     clf = LOMTreeClassifier(max_nodes=60, n_epochs=2, random_state=0).fit(data.X, data.y)

@@ -127,7 +127,7 @@ def multiclass_scores(make, *sizes, **settings):
         (make_dense, (2000, 200, 64), {"max_leaf": 20, "arity": 4}, 0.880, 0.38),  # 0.897 0.336
     ],
 )
-def test_classes_are_told_apart_as_well_as_they_were(make, sizes, settings, accuracy, loss):
+def test_classes_are_separated_as_well_as_before(make, sizes, settings, accuracy, loss):
     found = multiclass_scores(make, *sizes, **settings)
     assert found[0] >= accuracy
     assert found[1] <= loss

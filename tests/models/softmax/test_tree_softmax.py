@@ -220,7 +220,7 @@ def test_bad_parameters_are_refused_before_anything_is_read(changes, said):
         TreeSoftmaxClassifier(**changes).fit(TRAIN.X, TRAIN.Y)
 
 
-def test_steps_that_are_far_too_long_are_told():
+def test_diverging_steps_are_reported():
     X = sparse.csr_array(TRAIN.X * np.float32(1e6))
     with pytest.raises(ValueError, match="training diverged: lower the learning rate"):
         TreeSoftmaxClassifier(normalize=False, learning_rate=1e4, **QUICK).fit(X, TRAIN.Y)

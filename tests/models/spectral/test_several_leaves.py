@@ -45,7 +45,7 @@ def test_the_tree_may_be_grown_where_the_classifier_sees_the_rows(data, classes,
 
 
 @pytest.mark.parametrize("n_leaves", [0, -3, 2.5, "4", None, 10**30])
-def test_ways_that_are_set_later_are_checked_when_asked_and_when_saved(data, fitted, n_leaves, tmp_path):
+def test_n_leaves_set_later_is_checked_by_queries_and_saving(data, fitted, n_leaves, tmp_path):
     clf = copy.copy(fitted).set_params(n_leaves=n_leaves)
     for ask in (lambda: clf.predict_proba(data.X[:3], top_k=1), lambda: clf.predict_one(data.X[[0]], top_k=1),
                 lambda: clf.candidates(data.X[:3]), lambda: clf.save(tmp_path / "model")):  # fmt: skip
@@ -79,7 +79,7 @@ def test_what_a_copy_learns_is_nothing_to_the_first(data):
     assert clf.predict_labels(data.X[:50]) == before
 
 
-def test_several_ways_are_told(data, fitted):
+def test_several_leaves_are_reported(data, fitted):
     clf = spectral(**SMALL, **LEARNED).fit(data.X[:1000], data.Y[:1000])
     row = data.X[[1100]]
     explanation = clf.explain(row)

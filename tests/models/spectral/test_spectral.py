@@ -266,7 +266,7 @@ def test_bad_parameters_are_refused_by_name(data, settings, said):
         spectral(**settings).fit(data.X, data.Y)
 
 
-def test_full_weights_beyond_all_memory_are_refused(data):
+def test_full_weights_larger_than_memory_are_rejected(data):
     wide = sparse.csr_array((2, 2**24), dtype=np.float32)
     with pytest.raises(ValueError, match="use weights='low_rank'"):
         spectral(weights="full").fit(wide, data.Y[:2])
@@ -298,7 +298,7 @@ def test_the_explained_score_makes_the_predicted_probability(data, settings):
         assert dict(explanation.candidates)[label] == explanation.probability
 
 
-def test_the_way_leads_to_the_leaf_whose_candidates_are_told(data, fitted):
+def test_the_route_ends_at_the_leaf_of_the_candidates(data, fitted):
     row = data.X[[1100]]
     explanation = fitted.explain(row)
     child = fitted.filter_.arrays["child"]
@@ -312,7 +312,7 @@ def test_the_way_leads_to_the_leaf_whose_candidates_are_told(data, fitted):
     assert "not among the candidates" in str(absent)
 
 
-def test_explanations_are_told_in_words_and_as_json(data):
+def test_explanations_are_printed_as_text_and_json(data):
     texts = ["red apple", "green apple", "red cherry", "green pear"] * 8
     tags = [["red", "apple"], ["green", "apple"], ["red", "cherry"], ["green", "pear"]] * 8
     for estimator in (CandidateScorer(rank=8), PLTClassifier()):

@@ -34,7 +34,7 @@ def eigen_split(
     *,
     solver: str = "randomised",
     max_iterations: int = 20,
-    tolerance: float = 1e-3,
+    tol: float = 1e-3,
     cg_iterations: int = 8,
     random_state: int = 0,
     n_jobs: int = 1,
@@ -52,7 +52,7 @@ def eigen_split(
     check_choice("solver", solver, SOLVERS)
     check_integer("max_iterations", max_iterations, at_least=1)
     check_integer("cg_iterations", cg_iterations, at_least=1)
-    check_number("tolerance", tolerance, at_least=0)
+    check_number("tol", tol, at_least=0)
     rows = sparse.csr_array(X, dtype=np.float32)
     rows.sum_duplicates()
     labels = label_indicator(Y)
@@ -65,7 +65,7 @@ def eigen_split(
         weight,
         solver,
         max_iterations,
-        tolerance,
+        tol,
         cg_iterations,
         random_state,
         n_jobs,
