@@ -19,8 +19,6 @@ namespace ramify {
 struct LabelInput {
     Longs indptr;
     Ints indices;
-
-    std::size_t n_rows() const { return indptr.size() - 1; }
 };
 
 /// A sparse array with its values.

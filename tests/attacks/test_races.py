@@ -139,13 +139,12 @@ def route_while_another_thread_learns():
     )
     tree = _core.LomTree(regressor=regressor, max_nodes=1000, nodes_per_class=2.0, swap_resistance=4.0, forgetting=0.0)
     X = sp.random(10_000, 500, density=0.05, format="csr", random_state=0, dtype=np.float32)
-    indptr, indices = X.indptr.astype(np.int64), X.indices.astype(np.int32)
     labels = np.random.default_rng(0).integers(0, 200, X.shape[0]).astype(np.int32)
-    learner = threading.Thread(target=lambda: [tree.learn(indptr, indices, X.data, labels) for _ in range(3)])
+    learner = threading.Thread(target=lambda: [tree.learn(X, labels) for _ in range(3)])
     learner.start()
-    first = slice(0, indptr[1])
+    first = slice(0, X.indptr[1])
     while learner.is_alive():
-        tree.route(indices[first], X.data[first], 1)
+        tree.route(X.indices[first], X.data[first], 1)
 
 
 def test_a_route_that_is_asked_for_while_another_thread_learns_comes():

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from ramify import _core
-from shared.rows import row_arrays
+from shared.rows import label_rows, row_arrays
 from twins.models import random_rows
 from twins.online import SETTINGS, blocks_of, incremental_plt, label_probabilities, learn, learner
 from twins.search import best, prepared
@@ -85,7 +85,7 @@ class Grown:
             ]
         )
         every = np.tile(np.arange(n_labels, dtype=np.int32), 5)
-        self.all = self.core.named(self.X, np.arange(6) * n_labels, every, 1).reshape(5, n_labels)
+        self.all = self.core.named(self.X, label_rows(np.arange(6) * n_labels, every), 1).reshape(5, n_labels)
 
 
 def answer_rows(indptr, labels, probabilities):
@@ -99,16 +99,15 @@ def answer_rows(indptr, labels, probabilities):
 
 def compare_searches(model, top_k, threshold):
     np.testing.assert_allclose(model.all, model.expected, rtol=1e-4, atol=1e-6)
-    X = csr_parts(model.X)
     none, one = np.zeros(model.n_labels), np.full(model.n_labels, np.float32(threshold))
     for thresholds, level in ((none, 0.0), (one, threshold)):
-        *answer, _ = model.core.search(*X, top_k, level, None, 2)
+        *answer, _ = model.core.search(model.X, top_k, level, None, 2)
         assert answer_rows(*answer) == [best(row, top_k, thresholds) for row in model.all]
     own = np.random.default_rng(top_k).random(model.n_labels).astype(np.float32) * 0.5
     own[0] = np.inf
-    *answer, _ = model.core.search(*X, None, 0.0, own, 1)
+    *answer, _ = model.core.search(model.X, None, 0.0, own, 1)
     assert answer_rows(*answer) == [best(row, None, own) for row in model.all]
-    *answer, _ = model.core.search(*X, top_k, threshold, own, 1)
+    *answer, _ = model.core.search(model.X, top_k, threshold, own, 1)
     assert answer_rows(*answer) == [best(row, top_k, np.maximum(own, one)) for row in model.all]
     for row in range(5):
         indices, values = row_arrays(model.X[[row]])

@@ -93,9 +93,7 @@ def test_fano_on_f_tilde_finds_the_first_label_faster_than_fano_on_the_marginals
 def alternating(vectors, weight, lam, gamma=0.1, rounds=True, eps=0.0, max_iterations=50, seed=0):
     objective = Objective(lam, gamma)
     return _core.alternating_maximisation(
-        vectors.indptr.astype(np.int64),
-        vectors.indices.astype(np.int32),
-        vectors.data,
+        vectors,
         vectors.shape[1],
         weight,
         similarity=objective.similarity,

@@ -12,6 +12,7 @@ from sklearn.preprocessing import normalize
 from ramify import _core
 from ramify.trees import LabelTree, kmeans_tree, random_tree
 from ramify.trees.kmeans import label_vectors
+from shared.rows import label_rows, rows_of
 
 
 def topics(n_topics, labels_per_topic, *, seed=0, rows_per_label=4, noise=0.3, is_signed=False):
@@ -209,11 +210,12 @@ def test_bad_input_is_rejected(X, Y, settings, message):
 # ---- the kernels reject arrays that would make them read out of bounds
 
 
+VECTORS = rows_of([0, 1, 2, 3], [0, 1, 1], [1, 1, 1])
+
+
 def vector_arrays(**changes):
     arrays = {
-        "start": np.array([0, 1, 2, 3]),
-        "column": np.array([0, 1, 1], dtype=np.int32),
-        "value": np.ones(3, dtype=np.float32),
+        "vectors": VECTORS,
         "n_features": 2,
         "order": np.arange(3, dtype=np.int32),
         "starts": np.array([0]),
@@ -232,13 +234,13 @@ def test_the_split_kernel_splits_at_the_cut():
 @pytest.mark.parametrize(
     "changes",
     [
-        {"start": np.array([0, 2, 1, 3])},
-        {"start": np.array([0, 1, 2, 4])},
-        {"start": np.array([1, 1, 2, 3])},
-        {"start": np.array([], dtype=np.int64)},
-        {"column": np.array([0, 1, 2], dtype=np.int32)},
-        {"column": np.array([0, -1, 1], dtype=np.int32)},
-        {"value": np.ones(2, dtype=np.float32)},
+        {"vectors": VECTORS._replace(indptr=np.array([0, 2, 1, 3]))},
+        {"vectors": VECTORS._replace(indptr=np.array([0, 1, 2, 4]))},
+        {"vectors": VECTORS._replace(indptr=np.array([1, 1, 2, 3]))},
+        {"vectors": VECTORS._replace(indptr=np.array([], dtype=np.int64))},
+        {"vectors": VECTORS._replace(indices=np.array([0, 1, 2], dtype=np.int32))},
+        {"vectors": VECTORS._replace(indices=np.array([0, -1, 1], dtype=np.int32))},
+        {"vectors": VECTORS._replace(data=np.ones(2, dtype=np.float32))},
         {"order": np.array([0, 1, 3], dtype=np.int32)},
         {"order": np.array([0, 1, -1], dtype=np.int32)},
         {"cuts": np.array([0])},
@@ -257,7 +259,7 @@ def test_the_split_kernel_rejects_out_of_bounds_arrays(changes):
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_the_split_kernel_survives_nan_and_infinity(bad):
-    arrays = vector_arrays(value=np.array([bad, 1, bad], dtype=np.float32))
+    arrays = vector_arrays(vectors=VECTORS._replace(data=np.array([bad, 1, bad], dtype=np.float32)))
     _core.split_labels(**arrays)
     assert sorted(arrays["order"]) == [0, 1, 2]
 
@@ -265,22 +267,19 @@ def test_the_split_kernel_survives_nan_and_infinity(bad):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"x_start": np.array([0, 3])},
-        {"x_column": np.array([0, 9], dtype=np.int32)},
-        {"x_value": np.ones(3, dtype=np.float32)},
-        {"label_rows": np.array([5], dtype=np.int32)},
-        {"label_start": np.array([0, 2])},
-        {"label_start": np.array([], dtype=np.int64)},
+        {"X": rows_of([0, 3], [0, 1], [1, 1])},
+        {"X": rows_of([0, 2], [0, 9], [1, 1])},
+        {"X": rows_of([0, 2], [0, 1], [1, 1, 1])},
+        {"by_label": label_rows([0, 1], [5])},
+        {"by_label": label_rows([0, 2], [0])},
+        {"by_label": label_rows([], [0])},
     ],
 )
 def test_the_vector_kernel_rejects_out_of_bounds_arrays(changes):
     arrays = {
-        "x_start": np.array([0, 2]),
-        "x_column": np.array([0, 1], dtype=np.int32),
-        "x_value": np.ones(2, dtype=np.float32),
+        "X": rows_of([0, 2], [0, 1], [1, 1]),
         "n_features": 2,
-        "label_start": np.array([0, 1]),
-        "label_rows": np.array([0], dtype=np.int32),
+        "by_label": label_rows([0, 1], [0]),
         "prune": 0.0,
         "n_threads": 1,
     }

@@ -38,9 +38,8 @@ def forest_settings(**changes):
 
 def grow(X, Y, *, gain=None, weight=None, seed=0, n_threads=1, bias=1.0, normalize=False, **settings):
     features = _core.FeatureSettings(X.shape[1], normalize, bias)
-    labels = (*csr_parts(Y)[:2], Y.shape[1])
     settings = forest_settings(**settings)
-    return _core.grow_forest(X, *labels, gain, weight, features, settings, seed, n_threads)
+    return _core.grow_forest(X, Y, Y.shape[1], gain, weight, features, settings, seed, n_threads)
 
 
 def build(arrays, *, n_labels=N_LABELS, n_features=N_FEATURES, bias=1.0, normalize=False):

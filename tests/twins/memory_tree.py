@@ -33,8 +33,7 @@ def core_tree(**changes):
 
 
 def learn(core, X, Y, weight=None):
-    y_indptr, y_indices, _ = csr_parts(Y)
-    core.learn(X, y_indptr, y_indices, weight, None, None)
+    core.learn(X, Y, weight, None, None)
     return core
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from ramify import _core
@@ -38,8 +40,7 @@ ROWS = random_rows(np.random.default_rng(2), 6, N_FEATURES, density=0.5)
 def build(arrays, *, n_labels=N_LABELS, low=-1.0, step=0.5, is_multiclass=False, n_features=N_FEATURES, bias=0.5):
     return _core.LabelTreeModel(
         {name: arrays[name] for name in DTYPES if name in arrays},
-        *(arrays[name] for name in TREE_ARRAYS),
-        n_labels,
+        SimpleNamespace(**{name: arrays[name] for name in TREE_ARRAYS}, n_labels=n_labels),
         _core.FeatureSettings(n_features, True, bias),
         arrays["link"],
         low,

@@ -77,11 +77,8 @@ def random_labels(rng, n_rows, n_labels, share=0.2, some_for_every_row=True):
 
 
 def block_trainer(X, Y, tree, *, normalize=True, bias=0.5, seed=0, n_threads=1, sample_weight=None):
-    y_indptr, y_indices, _ = csr_parts(Y)
-    return _core.BlockTrainer(
-        X, y_indptr, y_indices, tree.parent, tree.first_child, tree.n_children, tree.label, tree.n_labels,
-        sample_weight, _core.FeatureSettings(X.shape[1], normalize, bias), seed, n_threads,
-    )  # fmt: skip
+    features = _core.FeatureSettings(X.shape[1], normalize, bias)
+    return _core.BlockTrainer(X, Y, tree, sample_weight, features, seed, n_threads)
 
 
 def solver_settings(**changes):

@@ -35,8 +35,7 @@ def learner(**changes):
 
 
 def learn(core, X, Y, weight=None, own=None, n_threads=1):
-    y_indptr, y_indices, _ = csr_parts(Y)
-    core.learn(X, y_indptr, y_indices, weight, None, n_threads, own, None)
+    core.learn(X, Y, weight, None, n_threads, own, None)
     return core
 
 

@@ -9,17 +9,14 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from ramify import _core
+from ramify.data.csr import RowArrays
 from shared.bad_rows import bad_rows
-from shared.rows import row_arrays
-from twins.model_arrays import ARRAYS, N_FEATURES, N_LABELS, ROWS, TREE_ARRAYS, build
+from shared.rows import label_rows, row_arrays, rows_of
+from twins.model_arrays import ARRAYS, N_FEATURES, N_LABELS, ROWS, build
 from twins.models import block_trainer, random_labels, random_rows, random_tree, solver_settings
 
 LONG, INT, FLOAT = np.int64, np.int32, np.float32
 BAD_ROWS = bad_rows(N_FEATURES)
-
-
-def rows(indptr, indices, values):
-    return np.array(indptr, LONG), np.array(indices, INT), np.array(values, FLOAT)
 
 
 @pytest.fixture(params=sorted(ARRAYS))
@@ -29,25 +26,24 @@ def model(request):
 
 @pytest.mark.parametrize("case", sorted(BAD_ROWS))
 def test_bad_rows_are_refused_everywhere(model, case):
-    X = rows(*BAD_ROWS[case])
-    labels = (np.zeros(max(1, len(X[0])), LONG), np.zeros(0, INT))
+    X = rows_of(*BAD_ROWS[case])
+    labels = label_rows(np.zeros(max(1, len(X.indptr))), [])
     with pytest.raises(ValueError):
-        model.search(*X, 5, 0.0, None, 0, 1)
+        model.search(X, 5, 0.0, None, 0, 1)
     with pytest.raises(ValueError):
-        model.named(*X, *labels, 1)
+        model.named(X, labels, 1)
     if "indptr" not in case:
         with pytest.raises(ValueError):
-            model.search_row(X[1], X[2], 5, 0.0)
+            model.search_row(X.indices, X.data, 5, 0.0)
         with pytest.raises(ValueError):
-            model.explain(X[1], X[2], 0)
+            model.explain(X.indices, X.data, 0)
     tree = random_tree(np.random.default_rng(0), 3)
-    arrays = [getattr(tree, name) for name in TREE_ARRAYS]
     features = _core.FeatureSettings(N_FEATURES, True, 0.5)
     with pytest.raises(ValueError):
-        _core.BlockTrainer(*X, *labels, *arrays, 3, None, features, 0, 1)
+        _core.BlockTrainer(X, labels, tree, None, features, 0, 1)
     if "values" not in case:  # labels have none
         with pytest.raises(ValueError):
-            _core.BlockTrainer(*rows([0] * len(labels[0]), [], []), *X[:2], *arrays, 3, None, features, 0, 1)
+            _core.BlockTrainer(rows_of([0] * len(labels.indptr), [], []), X, tree, None, features, 0, 1)
 
 
 @pytest.mark.parametrize("threads", [-(2**31), -1, 0, 1, 2, 1000, 2**31 - 1])
@@ -55,8 +51,8 @@ def test_any_number_of_threads_gives_the_same_answer(model, threads):
     expected = model.search(ROWS, 5, 0.0, None, 0, 1)
     for one, other in zip(model.search(ROWS, 5, 0.0, None, 0, threads), expected, strict=True):
         assert np.array_equal(one, other)
-    labels = (np.arange(7) * 2, np.tile(np.array([0, 3], INT), 6))
-    assert np.array_equal(model.named(ROWS, *labels, threads), model.named(ROWS, *labels, 1))
+    labels = label_rows(np.arange(7) * 2, [0, 3] * 6)
+    assert np.array_equal(model.named(ROWS, labels, threads), model.named(ROWS, labels, 1))
     rng = np.random.default_rng(0)
     trainer = block_trainer(random_rows(rng, 9, 3), random_labels(rng, 9, 3), random_tree(rng, 3), n_threads=threads)
     trainer.train(solver_settings())
@@ -74,10 +70,10 @@ def test_extreme_questions_are_answered(model, top_k, beam, threshold):
 
 
 def test_no_rows_and_empty_rows_are_answered(model):
-    indptr, labels, probabilities, n_blocks = model.search(*rows([0], [], []), 5, 0.0, None, 0, 2)
+    indptr, labels, probabilities, n_blocks = model.search(rows_of([0], [], []), 5, 0.0, None, 0, 2)
     assert (indptr.tolist(), len(labels), len(probabilities), n_blocks) == ([0], 0, 0, 0)
-    assert len(model.named(*rows([0], [], []), np.zeros(1, LONG), np.zeros(0, INT), 1)) == 0
-    indptr, *_ = model.search(*rows([0, 0, 0], [], []), 5, 0.0, None, 0, 1)
+    assert len(model.named(rows_of([0], [], []), label_rows([0], []), 1)) == 0
+    indptr, *_ = model.search(rows_of([0, 0, 0], [], []), 5, 0.0, None, 0, 1)
     assert indptr.tolist() == [0, indptr[1], 2 * indptr[1]]  # the bias still speaks
     model.search_row(np.zeros(0, INT), np.zeros(0, FLOAT), 3, 0.0)
 
@@ -106,9 +102,9 @@ def test_nan_and_infinite_values_are_harmless(value, is_multiclass):
 def test_named_labels_outside_the_model_are_refused(model):
     for label in (-1, N_LABELS, 2**31 - 1):
         with pytest.raises(ValueError, match="outside"):
-            model.named(ROWS, np.array([0, 1, 1, 1, 1, 1, 1]), np.array([label], INT), 1)
+            model.named(ROWS, label_rows([0, 1, 1, 1, 1, 1, 1], [label]), 1)
     with pytest.raises(ValueError, match="number of rows"):
-        model.named(ROWS, np.array([0, 1]), np.array([0], INT), 1)
+        model.named(ROWS, label_rows([0, 1], [0]), 1)
     for label in (-1, N_LABELS, 2**31 - 1, -(2**31)):
         with pytest.raises(ValueError, match="no leaf"):
             model.explain(np.zeros(0, INT), np.zeros(0, FLOAT), label)
@@ -175,6 +171,7 @@ NUMBERS = st.one_of(st.integers(-3, 12), st.sampled_from([2**31 - 1, -(2**31)]))
 INTS = st.lists(NUMBERS, max_size=8).map(lambda values: np.array(values, INT))
 LONGS = st.lists(st.one_of(NUMBERS, st.just(2**62)), max_size=8).map(lambda values: np.array(values, LONG))
 FLOATS = st.lists(st.floats(width=32), max_size=8).map(lambda values: np.array(values, FLOAT))
+ROW_ARRAYS = st.builds(RowArrays, LONGS, INTS, FLOATS)
 DOUBLES = st.lists(st.floats(), max_size=8).map(lambda values: np.array(values, np.float64))
 
 
@@ -188,10 +185,10 @@ def test_functions_of_trees_refuse_or_answer_any_arrays(data):
         "subtree_sum": (INTS, LONGS),
         "huffman_parents": (DOUBLES, NUMBERS),
         "label_vectors": (
-            LONGS, INTS, FLOATS, st.integers(0, 12), LONGS, INTS, st.floats(width=32), st.integers(-1, 3),
+            ROW_ARRAYS, st.integers(0, 12), st.builds(label_rows, LONGS, INTS), st.floats(width=32), st.integers(-1, 3),
         ),
         "split_labels": (
-            LONGS, INTS, FLOATS, st.integers(0, 12), INTS, LONGS, LONGS, LONGS,
+            ROW_ARRAYS, st.integers(0, 12), INTS, LONGS, LONGS, LONGS,
             st.floats(), st.integers(-1, 5), st.integers(0, 9), st.integers(-1, 3),
         ),
     }  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 
 from ramify import PLTClassifier
 from ramify.data.synthetic import make_multilabel
-from shared.rows import row_arrays
+from shared.rows import arrays_of, label_rows, row_arrays
 from shared.warm_python import run
 from twins.models import random_model, random_rows, random_tree
 
@@ -47,14 +47,14 @@ def test_several_threads_ask_models_of_different_sizes_at_once():
     for seed, (n_labels, n_features) in enumerate([(3, 4), (300, 50), (40, 9), (1, 2), (800, 20), (800, 20)]):
         rng = np.random.default_rng(seed)
         trained = random_model(rng, random_tree(rng, n_labels), n_features=n_features, gate=bool(seed % 2)).trained
-        labels = np.sort(rng.integers(0, n_labels, 5)).astype(np.int32)
-        rows = [csr_parts(row) for row in (random_rows(rng, 1, n_features) for _ in range(12))]
-        models.append((trained.core, labels, rows))
+        named = label_rows([0, 5], np.sort(rng.integers(0, n_labels, 5)))
+        rows = [arrays_of(row) for row in (random_rows(rng, 1, n_features) for _ in range(12))]
+        models.append((trained.core, named, rows))
 
     def answers(which, row):
-        model, labels, rows = models[which]
-        found = model.search_row(*rows[row][1:], 4, 0.0)
-        return [*found, model.named(*rows[row], np.array([0, 5]), labels, 1)]
+        model, named, rows = models[which]
+        found = model.search_row(rows[row].indices, rows[row].data, 4, 0.0)
+        return [*found, model.named(rows[row], named, 1)]
 
     expected = {(which, row): answers(which, row) for which in range(len(models)) for row in range(12)}
     wrong, started = [], threading.Barrier(4)

@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 
 from ramify import _core
+from shared.rows import label_rows, rows_of
 
 LONG, INT, FLOAT = np.int64, np.int32, np.float32
-P = {"indptr": np.array([0, 2, 3], LONG), "indices": np.array([0, 2, 1], INT), "data": np.array([0.5, 0.2, 0.9], FLOAT)}
+P = rows_of([0, 2, 3], [0, 2, 1], [0.5, 0.2, 0.9])
+Y = label_rows([0, 1, 2], [2, 1])
 
 
 def pass_arguments(**changed):
     return {
-        **P,
-        "true_indptr": np.array([0, 1, 2], LONG),
-        "true_labels": np.array([2, 1], INT),
+        "P": P,
+        "Y": Y,
         "n_labels": 3,
         "a": np.ones(3),
         "b": np.full(3, 4.0),
@@ -29,14 +30,14 @@ def pass_arguments(**changed):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"indptr": np.array([0, 2], LONG)}, "must begin with 0 and end with"),
-        ({"indptr": np.array([0, 4, 3], LONG)}, "must not decrease"),
-        ({"indices": np.array([0, 3, 1], INT)}, "column 3 is outside"),
-        ({"indices": np.array([2, 0, 1], INT)}, "P: labels of a row must be sorted"),
-        ({"indices": np.array([0, 0, 1], INT)}, "distinct"),
-        ({"data": np.ones(2, FLOAT)}, "differ in length"),
-        ({"true_labels": np.array([-1, 1], INT)}, "column -1 is outside"),
-        ({"true_indptr": np.array([0, 2], LONG)}, "number of rows"),
+        ({"P": P._replace(indptr=np.array([0, 2], LONG))}, "must begin with 0 and end with"),
+        ({"P": P._replace(indptr=np.array([0, 4, 3], LONG))}, "must not decrease"),
+        ({"P": P._replace(indices=np.array([0, 3, 1], INT))}, "column 3 is outside"),
+        ({"P": P._replace(indices=np.array([2, 0, 1], INT))}, "P: labels of a row must be sorted"),
+        ({"P": P._replace(indices=np.array([0, 0, 1], INT))}, "distinct"),
+        ({"P": P._replace(data=np.ones(2, FLOAT))}, "differ in length"),
+        ({"Y": Y._replace(indices=np.array([-1, 1], INT))}, "column -1 is outside"),
+        ({"Y": Y._replace(indptr=np.array([0, 2], LONG))}, "number of rows"),
         ({"a": np.ones(2)}, "one value, or one a label"),
         ({"b": np.ones(2)}, "differ in length"),
         ({"b": np.zeros(3)}, "above zero"),
@@ -58,7 +59,7 @@ def ascent_arguments(**changed):
     return {
         "measure": "macro_f1",
         "k": 1,
-        **P,
+        "P": P,
         "order": np.array([1, 0], LONG),
         "hits": np.zeros(3),
         "predicted": np.zeros(3),
@@ -79,7 +80,7 @@ def ascent_arguments(**changed):
         ({"predicted": np.zeros(2)}, "differ in length"),
         ({"hits": np.zeros(2)}, "column 2 is outside"),
         ({"is_chosen": np.zeros(2, np.uint8)}, "for each entry"),
-        ({"data": np.array([0.5, np.nan, 0.9], FLOAT)}, "finite"),
+        ({"P": P._replace(data=np.array([0.5, np.nan, 0.9], FLOAT))}, "finite"),
     ],
 )
 def test_an_ascent_refuses_what_does_not_fit(changed, said):

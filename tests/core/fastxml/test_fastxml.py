@@ -15,18 +15,13 @@ from sklearn.linear_model import LogisticRegression
 from ramify import _core
 from shared.bad_rows import bad_rows
 from shared.damages import damages
-from shared.rows import row_arrays
+from shared.rows import label_rows, row_arrays, rows_of
 from twins import fastxml as twin
 from twins.fastxml import DTYPES, N_FEATURES, N_LABELS, N_TREES, build, forest_settings, grow, random_data
 
 BAD_ROWS = bad_rows(N_FEATURES)
 X, Y = random_data(0)
 ARRAYS = grow(X, Y)
-
-
-def labels_of(Y):
-    indptr, indices, _ = csr_parts(Y)
-    return indptr, indices
 
 
 # --- the separator ---------------------------------------------------------------------------------------------------
@@ -101,7 +96,7 @@ def test_the_alternation_is_that_of_the_paper_and_never_falls(seed, with_gain, w
     gain = 2.0 ** rng.integers(0, 3, 9) if with_gain else np.ones(9)
     weight = rng.integers(1, 4, 40).astype(np.float64) if with_weight else np.ones(40)
     side, objectives = _core.split_by_ranking(
-        *labels_of(Y),
+        Y,
         9,
         gain.astype(np.float32) if with_gain else None,
         weight.astype(np.float32) if with_weight else None,
@@ -118,7 +113,7 @@ def test_the_alternation_is_that_of_the_paper_and_never_falls(seed, with_gain, w
 def test_rows_without_labels_and_rows_that_are_all_alike_stay_where_they_are():
     start = np.array([0, 1] * 10, np.int8)
     for Y in (sparse.csr_array((20, 3), dtype=np.float32), sparse.csr_array(np.ones((20, 3), np.float32))):
-        side, _ = _core.split_by_ranking(*labels_of(Y), 3, None, None, start, 100)
+        side, _ = _core.split_by_ranking(Y, 3, None, None, start, 100)
         np.testing.assert_array_equal(side, start)
 
 
@@ -127,7 +122,7 @@ def test_two_topics_are_separated():
     Y[:20, :3] = Y[20:, 3:] = 1
     start = (np.arange(40) % 3 == 0).astype(np.int8)
     start[:20] = 1 - start[:20]
-    side, _ = _core.split_by_ranking(*labels_of(sparse.csr_array(Y)), 6, None, None, start, 100)
+    side, _ = _core.split_by_ranking(sparse.csr_array(Y), 6, None, None, start, 100)
     assert len(set(side[:20])) == len(set(side[20:])) == 1
     assert side[0] != side[20]
 
@@ -200,17 +195,17 @@ def test_gains_and_seeds_change_the_forest():
 
 def ask_everything(forest):
     """Every question; the answers must make sense, whatever the arrays held."""
-    rows = csr_parts(X[:6])
+    rows = X[:6]
     thresholds = np.linspace(-0.1, 0.5, N_LABELS).astype(np.float32)
     for arguments in ((5, 0.0, None), (None, 0.01, None), (None, 0.0, None), (3, 0.0, thresholds)):
-        indptr, labels, probabilities, _ = forest.predict(*rows, *arguments, 2)
+        indptr, labels, probabilities, _ = forest.predict(rows, *arguments, 2)
         assert indptr[-1] == len(labels) == len(probabilities)
         assert ((labels >= 0) & (labels < N_LABELS)).all()
         assert ((probabilities >= 0) & (probabilities <= 1)).all()
         for start, stop in itertools.pairwise(indptr):
             assert (np.diff(labels[start:stop]) > 0).all()
-    forest.named(*rows, np.arange(N_LABELS, dtype=np.int32), 1)
-    trees = forest.leaves(*rows, 1).shape[1]
+    forest.named(rows, np.arange(N_LABELS, dtype=np.int32), 1)
+    trees = forest.leaves(rows, 1).shape[1]
     indices, values = row_arrays(X[[0]])
     forest.predict_row(indices, values, 5, 0.0)
     for tree in range(trees):
@@ -259,30 +254,29 @@ def test_a_tree_that_leads_back_is_refused():
             build({**ARRAYS, "child": child})
 
 
-def rows_of(indptr, indices, values):
-    return np.array(indptr, np.int64), np.array(indices, np.int32), np.array(values, np.float32)
-
-
 @pytest.mark.parametrize("case", sorted(BAD_ROWS))
 def test_bad_rows_are_refused_everywhere(case):
     rows, forest = rows_of(*BAD_ROWS[case]), build(ARRAYS)
-    labels = (np.zeros(max(1, len(rows[0])), np.int64), np.zeros(0, np.int32))
+    labels = label_rows(np.zeros(max(1, len(rows.indptr))), [])
     features = _core.FeatureSettings(N_FEATURES, False, 1.0)
-    no_rows = rows_of([0] * len(labels[0]), [], [])
+    no_rows = rows_of([0] * len(labels.indptr), [], [])
     calls = [
-        lambda: forest.predict(*rows, 5, 0.0, None, 1),
-        lambda: forest.named(*rows, np.zeros(1, np.int32), 1),
-        lambda: forest.leaves(*rows, 1),
-        lambda: _core.grow_forest(*rows, *labels, 3, None, None, features, forest_settings(), 0, 1),
-        lambda: _core.l1_logistic(*rows, N_FEATURES, np.zeros(1, np.int8), np.ones(1, np.float32), 0.1, 5, 0),
+        lambda: forest.predict(rows, 5, 0.0, None, 1),
+        lambda: forest.named(rows, np.zeros(1, np.int32), 1),
+        lambda: forest.leaves(rows, 1),
+        lambda: _core.grow_forest(rows, labels, 3, None, None, features, forest_settings(), 0, 1),
+        lambda: _core.l1_logistic(rows, N_FEATURES, np.zeros(1, np.int8), np.ones(1, np.float32), 0.1, 5, 0),
     ]
     if "values" not in case:
         calls += [
-            lambda: _core.grow_forest(*no_rows, *rows[:2], N_FEATURES, None, None, features, forest_settings(), 0, 1),
-            lambda: _core.split_by_ranking(*rows[:2], N_FEATURES, None, None, np.zeros(1, np.int8), 5),
+            lambda: _core.grow_forest(no_rows, rows, N_FEATURES, None, None, features, forest_settings(), 0, 1),
+            lambda: _core.split_by_ranking(rows, N_FEATURES, None, None, np.zeros(1, np.int8), 5),
         ]  # fmt: skip
     if "indptr" not in case:
-        calls += [lambda: forest.predict_row(*rows[1:], 5, 0.0), lambda: forest.route(*rows[1:], 0)]
+        calls += [
+            lambda: forest.predict_row(rows.indices, rows.data, 5, 0.0),
+            lambda: forest.route(rows.indices, rows.data, 0),
+        ]
     for call in calls:
         with pytest.raises(ValueError):
             call()
@@ -299,8 +293,8 @@ def test_extreme_questions_are_answered(top_k, threshold):
 
 def test_questions_about_nothing_and_about_what_is_not_there():
     forest = build(ARRAYS)
-    assert forest.predict(*rows_of([0], [], []), 5, 0.0, None, 2)[0].tolist() == [0]
-    assert forest.leaves(*rows_of([0], [], []), 2).shape == (0, N_TREES)
+    assert forest.predict(rows_of([0], [], []), 5, 0.0, None, 2)[0].tolist() == [0]
+    assert forest.leaves(rows_of([0], [], []), 2).shape == (0, N_TREES)
     assert len(forest.predict_row(np.zeros(0, np.int32), np.zeros(0, np.float32), 3, 0.0)[0]) == 3
     for label in (-1, N_LABELS, 2**31 - 1):
         with pytest.raises(ValueError, match="outside"):
@@ -334,7 +328,7 @@ def test_invalid_weights_and_gains_are_refused(values):
     with pytest.raises(ValueError, match="label_gain"):
         grow(X, Y, gain=values[:N_LABELS])
     with pytest.raises(ValueError):
-        _core.split_by_ranking(*labels_of(Y), N_LABELS, None, values, np.zeros(80, np.int8), 5)
+        _core.split_by_ranking(Y, N_LABELS, None, values, np.zeros(80, np.int8), 5)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3e38, 1e-45])

@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from scipy import sparse
 
 from ramify import _core
+from shared.rows import rows_of
 from twins.lomtree import PlainLomTree
 
 N_FEATURES = 6
@@ -32,13 +33,12 @@ def lom_tree(max_nodes=8, swap_resistance=4.0, forgetting=0.0, nodes_per_class=4
     )
 
 
-def parts(X):
-    rows = sparse.csr_array(np.atleast_2d(np.asarray(X, dtype=np.float32)))
-    return rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data
+def sparse_rows(X):
+    return sparse.csr_array(np.atleast_2d(np.asarray(X, dtype=np.float32)))
 
 
 def learn(tree, X, y):
-    tree.learn(*parts(X), np.asarray(y, dtype=np.int32))
+    tree.learn(sparse_rows(X), np.asarray(y, dtype=np.int32))
 
 
 def class_rows(y, n_features=N_FEATURES, seed=0, noise=0.3):
@@ -111,7 +111,7 @@ def test_full_rows_and_rows_with_gaps_are_learned_alike():
     assert hashed["dense_width"].max() == 0
     np.testing.assert_array_equal(dense["parent"], hashed["parent"])
     np.testing.assert_array_equal(dense["class_reached"], hashed["class_reached"])
-    np.testing.assert_array_equal(answers[0].leaves(*parts(X), 1), answers[1].leaves(*parts(spread), 1))
+    np.testing.assert_array_equal(answers[0].leaves(sparse_rows(X), 1), answers[1].leaves(sparse_rows(spread), 1))
 
 
 def test_wide_features_that_come_late_join_a_dense_regressor():
@@ -122,11 +122,9 @@ def test_wide_features_that_come_late_join_a_dense_regressor():
     wide = sparse.csr_array(
         (np.ones(200, np.float32), y * 10 + 2_000_000_000, np.arange(201)), shape=(200, 2_000_000_100)
     )
-    tree.learn(wide.indptr.astype(np.int64), wide.indices.astype(np.int32), wide.data, y.astype(np.int32))
+    tree.learn(wide, y.astype(np.int32))
     assert (tree.state()["slot_column"] > 2_000_000_000).any()
-    _, found, _ = tree.predict(
-        wide.indptr.astype(np.int64), wide.indices.astype(np.int32), wide.data, 4, 1, 0.0, None, 2
-    )
+    _, found, _ = tree.predict(wide, 4, 1, 0.0, None, 2)
     assert (found == y).mean() > 0.9
 
 
@@ -276,7 +274,7 @@ def test_damaged_arrays_are_refused_or_harmless(name, change):
     assert change in ("negative", "huge")  # another number, and still a tree
     y = drifting(5, 40, 1)
     learn(tree, class_rows(y), y)
-    tree.leaves(*parts(class_rows(y)), 2)
+    tree.leaves(sparse_rows(class_rows(y)), 2)
 
 
 def test_a_tree_with_a_circle_is_refused():
@@ -289,15 +287,18 @@ def test_a_tree_with_a_circle_is_refused():
         lom_tree(6).restore(state, 60)
 
 
+GOOD = rows_of([0, 2], [0, 3], [1, 1])
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
         ({"labels": np.array([-1], np.int32)}, "class -1"),
         ({"labels": np.array([0, 1], np.int32)}, "number of rows"),
-        ({"indices": np.array([1, 1], np.int32)}, "strictly increasing"),
-        ({"indices": np.array([-1, 1], np.int32)}, "column -1"),
-        ({"indptr": np.array([0, 3])}, "row pointers"),
-        ({"data": np.ones(1, np.float32)}, "differ in length"),
+        ({"X": GOOD._replace(indices=np.array([1, 1], np.int32))}, "strictly increasing"),
+        ({"X": GOOD._replace(indices=np.array([-1, 1], np.int32))}, "column -1"),
+        ({"X": GOOD._replace(indptr=np.array([0, 3]))}, "row pointers"),
+        ({"X": GOOD._replace(data=np.ones(1, np.float32))}, "differ in length"),
         ({"sample_weight": np.array([np.nan], np.float32)}, "above 0"),
         ({"sample_weight": np.zeros(1, np.float32)}, "above 0"),
         ({"sample_weight": np.ones(2, np.float32)}, "wrong length"),
@@ -306,10 +307,9 @@ def test_a_tree_with_a_circle_is_refused():
     ],
 )
 def test_bad_rows_are_refused(wrong, said):
-    good = {"indptr": np.array([0, 2]), "indices": np.array([0, 3], np.int32), "data": np.ones(2, np.float32)}
     tree = lom_tree()
     with pytest.raises(ValueError, match=said):
-        tree.learn(**{**good, "labels": np.array([0], np.int32), **wrong})
+        tree.learn(**{"X": GOOD, "labels": np.array([0], np.int32), **wrong})
     assert tree.n_examples == 0
 
 
@@ -332,11 +332,11 @@ def test_bad_settings_are_refused(wrong):
 
 def test_bad_questions_are_refused():
     tree = learned()
-    X = parts(class_rows(np.array([0])))
+    X = sparse_rows(class_rows(np.array([0])))
     with pytest.raises(ValueError, match="n_labels"):
-        tree.predict(*X, 1, 1, 0.0, None, 1)
+        tree.predict(X, 1, 1, 0.0, None, 1)
     with pytest.raises(ValueError, match="for each label"):
-        tree.predict(*X, 60, 1, 0.0, np.zeros(2, np.float32), 1)
+        tree.predict(X, 60, 1, 0.0, np.zeros(2, np.float32), 1)
     with pytest.raises(ValueError, match="strictly increasing"):
         tree.predict_row(np.array([3, 2], np.int32), np.ones(2, np.float32), 60, 1, 0.0)
     with pytest.raises(ValueError, match="differ"):
@@ -358,10 +358,10 @@ def test_values_of_absurd_size_leave_a_model_that_can_be_saved(size, normalize):
 def test_a_tournament_learns_only_from_those_who_came_that_far():
     """Four classes in order: the final is untouched by a class that lost its first match."""
     tree = _core.FilterTree(regressor(is_adaptive=False), np.arange(4, dtype=np.int32))
-    x = parts([[1.0]])
+    x = sparse_rows([[1.0]])
     for label, won in ((1, 0.0), (1, 1.0)):  # a score of 0 goes left: class 1 loses, learns, and wins the second time
         before = tree.state()
-        assert tree.learn(*x, np.array([label], np.int32), None, None, None) in (won, 0.0)
+        assert tree.learn(x, np.array([label], np.int32), None, None, None) in (won, 0.0)
         after = tree.state()
         if won == 0.0:
             changed = np.flatnonzero(np.diff(after["slot_begin"]) != np.diff(before["slot_begin"]))
@@ -375,7 +375,7 @@ def test_damaged_tournaments_are_refused():
             _core.FilterTree(regressor(), np.array(order, np.int32))
     tree = _core.FilterTree(regressor(), np.arange(3, dtype=np.int32))
     with pytest.raises(ValueError, match=r"outside 0\.\.2"):
-        tree.learn(*parts([[1.0]]), np.array([3], np.int32), None, None, None)
+        tree.learn(sparse_rows([[1.0]]), np.array([3], np.int32), None, None, None)
     state = tree.state()
     for name in state:
         with pytest.raises(ValueError):

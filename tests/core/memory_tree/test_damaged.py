@@ -16,7 +16,7 @@ from ramify.files.directory import ModelFileError
 from ramify.models.memory_tree.model import MemoryTreeModel
 from shared.damages import damages
 from shared.memory_trees import N_LABELS, check_invariants, stream
-from shared.rows import row_arrays
+from shared.rows import label_rows, row_arrays, rows_of
 from twins.memory_tree import SETTINGS, core_tree, learn
 
 LONG, INT, FLOAT = np.int64, np.int32, np.float32
@@ -35,16 +35,15 @@ ROWS, _ = stream(8, 6, True)
 
 def ask_everything(core):
     """Every question, whatever the arrays held; the answers must make sense."""
-    X = csr_parts(ROWS)
     own = np.full(N_LABELS, 0.1, FLOAT)
     for arguments in ((3, 0.0, None, 1), (None, 0.01, None, 2), (None, 0.0, own, 1)):
-        indptr, labels, probabilities, _, _ = core.query(*X, N_LABELS, *arguments)
+        indptr, labels, probabilities, _, _ = core.query(ROWS, N_LABELS, *arguments)
         assert indptr[-1] == len(labels) == len(probabilities)
         assert ((labels >= 0) & (labels < N_LABELS)).all()
         assert ((probabilities >= 0) & (probabilities <= 1)).all()
         for start, stop in itertools.pairwise(indptr):
             assert (np.diff(labels[start:stop]) > 0).all()
-    named = core.named(*X, N_LABELS, np.arange(N_LABELS, dtype=INT), 1)
+    named = core.named(ROWS, N_LABELS, np.arange(N_LABELS, dtype=INT), 1)
     assert ((named >= 0) & (named <= 1)).all()
     indices, values = row_arrays(ROWS[[0]])
     core.query_row(indices, values, N_LABELS, 5, 0.0)
@@ -127,28 +126,28 @@ def test_invalid_settings_are_refused(change):
 def test_invalid_calls_are_refused_and_change_nothing():
     core = learn(core_tree(), *stream(0, 30, False))
     before = core.state()
-    x = np.array([0, 1], LONG), np.array([2], INT), np.array([1.0], FLOAT)
-    y = np.array([0, 1], LONG), np.array([1], INT)
+    x = rows_of([0, 1], [2], [1.0])
+    y = label_rows([0, 1], [1])
     nan = np.array([np.nan], FLOAT)
     for call in (
-        lambda: core.learn(x[0], x[1], nan, *y, None, None, None),
-        lambda: core.learn(*x, np.array([0, 2], LONG), np.array([2, 1], INT), None, None, None),
-        lambda: core.learn(*x, np.array([0, 2], LONG), np.array([1, 1], INT), None, None, None),
-        lambda: core.learn(*x, np.array([0, 1], LONG), np.array([-1], INT), None, None, None),
-        lambda: core.learn(*x, np.array([0, 1, 1], LONG), np.array([1], INT), None, None, None),
-        lambda: core.learn(*x, *y, np.array([-1.0], FLOAT), None, None),
-        lambda: core.learn(*x, *y, np.array([np.nan], FLOAT), None, None),
-        lambda: core.learn(*x, *y, None, np.array([1], LONG), None),
+        lambda: core.learn(x._replace(data=nan), y, None, None, None),
+        lambda: core.learn(x, label_rows([0, 2], [2, 1]), None, None, None),
+        lambda: core.learn(x, label_rows([0, 2], [1, 1]), None, None, None),
+        lambda: core.learn(x, label_rows([0, 1], [-1]), None, None, None),
+        lambda: core.learn(x, label_rows([0, 1, 1], [1]), None, None, None),
+        lambda: core.learn(x, y, np.array([-1.0], FLOAT), None, None),
+        lambda: core.learn(x, y, np.array([np.nan], FLOAT), None, None),
+        lambda: core.learn(x, y, None, np.array([1], LONG), None),
         lambda: core.revisit(np.array([30], LONG), None),
         lambda: core.revisit(np.array([-1], LONG), None),
-        lambda: core.query(*x, -1, 1, 0.0, None, 1),
-        lambda: core.query(*x, N_LABELS, -1, 0.0, None, 1),
-        lambda: core.query(x[0], x[1], nan, N_LABELS, 1, 0.0, None, 1),
-        lambda: core.query(*x, N_LABELS, 1, 0.0, np.zeros(2, FLOAT), 1),
-        lambda: core.query_row(np.array([-1], INT), x[2], N_LABELS, 1, 0.0),
-        lambda: core.query_row(x[1], nan, N_LABELS, 1, 0.0),
-        lambda: core.neighbours(x[1], np.zeros(2, FLOAT)),
-        lambda: core.route(x[1], x[2], 10**6, 0),
+        lambda: core.query(x, -1, 1, 0.0, None, 1),
+        lambda: core.query(x, N_LABELS, -1, 0.0, None, 1),
+        lambda: core.query(x._replace(data=nan), N_LABELS, 1, 0.0, None, 1),
+        lambda: core.query(x, N_LABELS, 1, 0.0, np.zeros(2, FLOAT), 1),
+        lambda: core.query_row(np.array([-1], INT), x.data, N_LABELS, 1, 0.0),
+        lambda: core.query_row(x.indices, nan, N_LABELS, 1, 0.0),
+        lambda: core.neighbours(x.indices, np.zeros(2, FLOAT)),
+        lambda: core.route(x.indices, x.data, 10**6, 0),
     ):
         with pytest.raises(ValueError):
             call()

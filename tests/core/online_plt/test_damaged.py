@@ -16,9 +16,10 @@ from ramify.base.model import State
 from ramify.base.stream_schema import StreamSchema
 from ramify.files.directory import ModelFileError
 from ramify.models.online_plt.model import OnlinePLTModel
+from ramify.trees import LabelTree
 from shared.damages import damages
 from shared.online_core import POLICIES, stream
-from shared.rows import row_arrays
+from shared.rows import label_rows, row_arrays, rows_of
 from twins.models import random_rows
 from twins.online import SETTINGS, learn, learner
 
@@ -35,7 +36,7 @@ def make_state(policy, rule, is_multiclass):
     changes = {"policy": policy, "rule": rule, "is_multiclass": is_multiclass}
     if policy == "none":
         core = learner(**changes)
-        core.adopt(*(np.array(a, INT) for a in ([-1] + [0] * 14, [1] + [-1] * 14, [14] + [0] * 14, range(-1, 14))), 14)
+        core.adopt(LabelTree.from_nested(list(range(14))))
         return changes, learn(core, X, Y).state(1)
     return changes, learn(learner(**changes), X, Y).state(1)
 
@@ -51,16 +52,15 @@ ROWS = random_rows(np.random.default_rng(2), 6, N_FEATURES, density=0.5)
 
 def ask_everything(core):
     """Every question, whatever the arrays held; the answers must make sense."""
-    X = csr_parts(ROWS)
     own = np.full(N_LABELS, 0.1, FLOAT)
     for arguments in ((5, 0.0, None, 1), (None, 0.01, None, 2), (None, 0.0, own, 1)):
-        indptr, labels, probabilities, _ = core.search(*X, *arguments)
+        indptr, labels, probabilities, _ = core.search(ROWS, *arguments)
         assert indptr[-1] == len(labels) == len(probabilities)
         assert ((labels >= 0) & (labels < N_LABELS)).all()
         assert ((probabilities > 0) & (probabilities <= 1)).all()
         for start, stop in itertools.pairwise(indptr):
             assert (np.diff(labels[start:stop]) > 0).all()
-    core.named(*X, np.arange(7) * N_LABELS, np.tile(np.arange(N_LABELS, dtype=INT), 6), 1)
+    core.named(ROWS, label_rows(np.arange(7) * N_LABELS, np.tile(np.arange(N_LABELS), 6)), 1)
     indices, values = row_arrays(ROWS[[0]])
     core.search_row(indices, values, 5, 0.0)
     for label in range(N_LABELS):
@@ -240,20 +240,20 @@ def test_bad_rows_are_refused_everywhere(case):
     core = learner(**changes)
     core.restore(state, N_LABELS)
     before = {name: array.tobytes() for name, array in core.state(1).items()}
-    indptr, indices, values = (np.array(a, t) for a, t in zip(BAD_ROWS[case], (LONG, INT, FLOAT), strict=True))
-    labels = np.zeros(max(1, len(indptr)), LONG), np.zeros(0, INT)
-    good = np.zeros(len(labels[0]), LONG), np.zeros(0, INT), np.zeros(0, FLOAT)
+    X = rows_of(*BAD_ROWS[case])
+    labels = label_rows(np.zeros(max(1, len(X.indptr))), [])
+    good = rows_of(labels.indptr, [], [])
     calls = [
-        lambda: core.learn(indptr, indices, values, *labels, None, None, 1, None, None),
-        lambda: core.test_then_learn(indptr, indices, values, *labels, 5, 1, None),
-        lambda: core.search(indptr, indices, values, 5, 0.0, None, 1),
-        lambda: core.named(indptr, indices, values, *labels, 1),
+        lambda: core.learn(X, labels, None, None, 1, None, None),
+        lambda: core.test_then_learn(X, labels, 5, 1, None),
+        lambda: core.search(X, 5, 0.0, None, 1),
+        lambda: core.named(X, labels, 1),
     ]
     if case not in ("too few values", "the largest feature"):
-        calls.append(lambda: core.learn(*good, indptr, indices, None, None, 1, None, None))
+        calls.append(lambda: core.learn(good, X, None, None, 1, None, None))
     if "indptr" not in case and case != "the largest feature":
-        calls += [lambda: core.search_row(indices, values, 5, 0.0), lambda: core.explain(indices, values, 0)]
-        calls.append(lambda: core.probabilities(0, indices, values))
+        calls += [lambda: core.search_row(X.indices, X.data, 5, 0.0), lambda: core.explain(X.indices, X.data, 0)]
+        calls.append(lambda: core.probabilities(0, X.indices, X.data))
     for call in calls:
         with pytest.raises(ValueError):
             call()
@@ -287,23 +287,23 @@ def test_extreme_questions_are_answered():
 
 def test_invalid_learning_is_refused():
     core = learner()
-    rows, labels = csr_parts(ROWS), (np.arange(7), np.zeros(6, INT))
+    labels = label_rows(np.arange(7), np.zeros(6))
     for weight in ([1.0], [1.0] * 5 + [-1.0], [1.0] * 5 + [np.nan], [1.0] * 5 + [np.inf]):
         with pytest.raises(ValueError, match="sample_weight"):
-            core.learn(*rows, *labels, np.array(weight, FLOAT), None, 1, None, None)
+            core.learn(ROWS, labels, np.array(weight, FLOAT), None, 1, None, None)
     for order in ([6], [-1], [2**62]):
         with pytest.raises(ValueError, match="order"):
-            core.learn(*rows, *labels, None, np.array(order, LONG), 1, None, None)
+            core.learn(ROWS, labels, None, np.array(order, LONG), 1, None, None)
     for label in (-1, 2**31 - 1):
         with pytest.raises(ValueError, match="outside"):
-            core.learn(*rows, labels[0], np.full(6, label, INT), None, None, 1, None, None)
+            core.learn(ROWS, labels._replace(indices=np.full(6, label, INT)), None, None, 1, None, None)
     assert core.n_examples == 0
     own = learner(policy="callable")
     learn(own, ROWS[:1], sparse.csr_array(np.eye(1, 2, dtype=FLOAT)))  # the first label needs no policy
     with pytest.raises(TypeError):
         learn(own, ROWS[:1], sparse.csr_array(np.ones((1, 2), dtype=FLOAT)), own=None)
     with pytest.raises(ValueError, match="cannot take another tree"):
-        own.adopt(*(np.array(a, INT) for a in ([-1], [-1], [0], [0])), 1)
+        own.adopt(LabelTree.from_nested(0))
     learn(own, ROWS[:1], sparse.csr_array(np.ones((1, 2), dtype=FLOAT)), own=lambda *_: (0, True), n_threads=2**31 - 1)
     assert own.n_examples == 2
 

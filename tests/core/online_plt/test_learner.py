@@ -17,7 +17,7 @@ from shared.online_core import (
     compare_searches,
     compare_steps,
 )
-from shared.rows import row_arrays
+from shared.rows import label_rows, row_arrays
 from shared.warm_python import run
 from twins.online import learn, learner
 from twins.search import best
@@ -68,7 +68,7 @@ def test_named_labels_may_come_in_any_order_and_more_than_once(seed, n_labels, d
     model = Grown(seed, n_labels, "best", "adagrad", False)
     labels = data.draw(st.lists(st.integers(0, n_labels + 5), max_size=12))  # some that the tree does not have
     indptr = np.array([0, len(labels), len(labels), len(labels), len(labels), len(labels)])
-    found = model.core.named(model.X, indptr, np.array(labels, dtype=np.int32), 1)
+    found = model.core.named(model.X, label_rows(indptr, labels), 1)
     assert found.tolist() == [model.all[0, j] if j < n_labels else 0.0 for j in labels]
 
 

@@ -10,23 +10,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from shared.damages import ODD_NUMBERS, damages
-from shared.rows import row_arrays
+from shared.rows import label_rows, row_arrays
 from twins.blocks import DTYPES, PANEL_FIELDS
 from twins.model_arrays import ARRAYS, N_LABELS, ROWS, TREE_ARRAYS, build
 
 
 def ask_everything(model):
     """Every search of the model; the answers must make sense, whatever the arrays held."""
-    X = csr_parts(ROWS)
     for arguments in ((5, 0.0, None, 0, 1), (None, 0.01, None, 0, 2), (None, 0.0, None, 3, 1)):
-        indptr, labels, probabilities, _ = model.search(*X, *arguments)
+        indptr, labels, probabilities, _ = model.search(ROWS, *arguments)
         assert indptr[-1] == len(labels) == len(probabilities)
         assert ((labels >= 0) & (labels < N_LABELS)).all()
         assert ((probabilities > 0) & (probabilities <= 1)).all()
         for start, stop in itertools.pairwise(indptr):
             assert (np.diff(labels[start:stop]) > 0).all()
     every = np.tile(np.arange(N_LABELS, dtype=np.int32), 6)
-    p = model.named(*X, np.arange(7) * N_LABELS, every, 1)
+    p = model.named(ROWS, label_rows(np.arange(7) * N_LABELS, every), 1)
     assert ((p >= 0) & (p <= 1)).all()
     indices, values = row_arrays(ROWS[[0]])
     model.search_row(indices, values, 5, 0.0)

@@ -13,6 +13,7 @@ from ramify import _core
 from ramify.models.plt.calibration import IDENTITY
 from ramify.models.plt.trained_tree import TrainedTree
 from ramify.trees import LabelTree, one_level_tree
+from shared.rows import label_rows
 from twins.blocks import thaw
 from twins.hashing import WORD, mix
 from twins.models import block_trainer, random_labels, random_rows, random_tree, solver_settings
@@ -85,11 +86,7 @@ def test_labels_given_twice_or_unsorted_count_once():
     rng = np.random.default_rng(2)
     X, tree = random_rows(rng, 3, 4), random_tree(rng, 4)
     tidy = block_trainer(X, sparse.csr_array(np.array([[1, 0, 1, 0], [0, 1, 0, 1], [0, 0, 0, 1]], np.float32)), tree)
-    messy = _core.BlockTrainer(
-        X.indptr.astype(np.int64), X.indices, X.data,
-        np.array([0, 3, 6, 8]), np.array([2, 0, 2, 3, 1, 1, 3, 3], np.int32),
-        tree.parent, tree.first_child, tree.n_children, tree.label, 4, None, _core.FeatureSettings(4, True, 0.5), 0, 1,
-    )  # fmt: skip
+    messy = block_trainer(X, label_rows([0, 3, 6, 8], [2, 0, 2, 3, 1, 1, 3, 3]), tree)
     one, other = tidy.train(solver_settings()), messy.train(solver_settings())
     assert all(np.array_equal(one[name], other[name]) for name in one)
 

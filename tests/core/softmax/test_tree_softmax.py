@@ -11,7 +11,7 @@ from scipy import sparse
 from ramify import TreeSoftmaxClassifier, _core
 from ramify.trees import LabelTree
 from shared.damages import damages
-from shared.rows import row_arrays
+from shared.rows import arrays_of
 from shared.warm_python import run
 from twins.tree_softmax import Twin, row_of
 
@@ -39,20 +39,15 @@ def softmax_settings(**changes):
     return _core.SoftmaxSettings(**{**given, **changes})
 
 
-def tree_arrays(tree):
-    return tree.parent, tree.first_child, tree.n_children, tree.label, tree.n_labels
-
-
 def train(X, Y, tree, *, is_plt, seed=3, weight=None, n_threads=1, bias=1.0, normalize=True, **changes):
     features = _core.FeatureSettings(X.shape[1], normalize, bias)
-    labels = csr_parts(Y)[:2]
     given = softmax_settings(**changes)
-    return _core.train_softmax(X, *labels, *tree_arrays(tree), is_plt, weight, features, given, seed, n_threads)
+    return _core.train_softmax(X, Y, tree, is_plt, weight, features, given, seed, n_threads)
 
 
 def build(arrays, tree, *, is_plt, n_features=N_FEATURES, bias=1.0, normalize=True, dim=DIM):
     features = _core.FeatureSettings(n_features, normalize, bias)
-    return _core.TreeSoftmax(arrays, *tree_arrays(tree), is_plt, features, dim)
+    return _core.TreeSoftmax(arrays, tree, is_plt, features, dim)
 
 
 def twin_of(X, Y, tree, *, is_plt, seed=3, weight=None, bias=1.0, normalize=True, **changes):
@@ -341,4 +336,4 @@ def test_invalid_questions_are_refused(is_plt):
     with pytest.raises(ValueError):
         model.search(X, 1, 0.0, np.zeros(2, np.float32), 1)
     with pytest.raises(ValueError):
-        model.hidden(np.array([0, 5], np.int64), *row_arrays(X[[0]]), 1)
+        model.hidden(arrays_of(X[[0]])._replace(indptr=np.array([0, 5], np.int64)), 1)

@@ -9,9 +9,10 @@ import pytest
 from scipy import sparse, stats
 
 from ramify import _core
-from ramify.data.csr import csr_parts, csr_rows, label_parts
+from ramify.data.csr import csr_rows
 from ramify.data.synthetic import make_multilabel
 from ramify.models.spectral import BaseClassifier, TreeSettings, grow_candidate_tree, learn_space
+from shared.rows import arrays_of, row_arrays
 
 SETTINGS = TreeSettings(depth=5, n_candidates=6, min_path=0.02)
 
@@ -140,7 +141,7 @@ def test_against_one_group_of_all_labels_the_space_is_learned_as_a_classifier_wi
     flat = BaseClassifier.begin(**kind, n_features=100, n_labels=40, n_slots=len(arrays["label"]), seed=5)
     core = flat.core(arrays, 40, 40, True, False)
     fixed = {"has_slot_bias": False, "is_shuffled": shuffle, "is_sampled": False, "decays": True, "passes": 3}
-    core.train(flat.arrays, data.X, *label_parts(data.Y), None, **fixed, **settings)
+    core.train(flat.arrays, data.X, data.Y, None, **fixed, **settings)
     for name in ("input", "output", "label_bias"):
         np.testing.assert_array_equal(space.arrays[name], flat.arrays[name])
 
@@ -205,9 +206,9 @@ def test_classes_of_few_rows_are_found_in_a_learned_space():
 def group_arguments(data):
     return {
         "base": learn_space(data.X, data.Y, rank=8, group_size=10, is_multiclass=False, n_epochs=1).arrays,
-        "x": list(csr_parts(data.X)),
-        "y": list(label_parts(data.Y)),
-        "weight": None,
+        "X": arrays_of(data.X),
+        "Y": arrays_of(data.Y),
+        "sample_weight": None,
         "features": _core.FeatureSettings(100, True, 0.0),
         "is_multiclass": False, "n_labels": 40, "rank": 8, "learning_rate": 0.1, "eps": 1e-3, "group_size": 10,
         "passes": 1, "is_shuffled": True, "seed": 0, "n_threads": 1,
@@ -219,9 +220,9 @@ def group_arguments(data):
     [
         ("base", lambda a: {**a, "input": a["input"][:-1]}, "input"),
         ("base", lambda a: {n: v for n, v in a.items() if n != "output"}, "named output"),
-        ("x", lambda a: [a[0], a[1] + 1000, a[2]], "column"),
-        ("y", lambda a: [a[0], a[1] + 1000], "column"),
-        ("weight", lambda a: np.zeros(500, np.float32), "above 0"),
+        ("X", lambda a: a._replace(indices=a.indices + 1000), "column"),
+        ("Y", lambda a: a._replace(indices=a.indices + 1000), "column"),
+        ("sample_weight", lambda a: np.zeros(500, np.float32), "above 0"),
         ("features", lambda a: _core.FeatureSettings(100, True, 1.0), "its own biases"),
         ("features", lambda a: _core.FeatureSettings(7, True, 0.0), "column"),
         ("n_labels", lambda a: 3, "column"),
@@ -237,6 +238,5 @@ def group_arguments(data):
 def test_broken_calls_of_the_space_are_refused(data, name, spoil, said):
     given = group_arguments(data)
     given[name] = spoil(given[name])
-    base, x, y, weight, features = (given.pop(key) for key in ("base", "x", "y", "weight", "features"))
     with pytest.raises(ValueError, match=said):
-        _core.train_against_groups(base, *x, *y, weight, features, **given)
+        _core.train_against_groups(**given)

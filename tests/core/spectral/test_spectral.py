@@ -9,6 +9,7 @@ from scipy import sparse, stats
 from ramify import _core
 from ramify.data.synthetic import make_dense, make_multilabel
 from ramify.models.spectral import TreeSettings, eigen_split, grow_candidate_tree, purity
+from shared.rows import arrays_of, label_rows, rows_of
 from twins.spectral import exact_split, label_least_squares, plain_leaf, plain_tree
 
 EXACT = {"max_iterations": 500, "tol": 0.0, "cg_iterations": 300}
@@ -63,10 +64,9 @@ def test_conjugate_gradients_are_the_direct_solve():
     target = np.random.default_rng(1).normal(size=len(Y)).astype(np.float32)
     expected = label_least_squares(Y, target, importance)
     labels = sparse.csr_array(Y)
-    indptr, indices, _ = csr_parts(labels)
-    found = _core.least_squares_labels(indptr, indices, Y.shape[1], importance, target, 100)
+    found = _core.least_squares_labels(labels, Y.shape[1], importance, target, 100)
     np.testing.assert_allclose(found, expected, atol=1e-4)
-    few = _core.least_squares_labels(indptr, indices, Y.shape[1], importance, target, 2)
+    few = _core.least_squares_labels(labels, Y.shape[1], importance, target, 2)
     assert 0 < np.abs(few - expected).max() < 1  # a few steps are on the way there
 
 
@@ -75,8 +75,7 @@ def test_labels_that_always_come_together_do_not_upset_the_solve():
     Y[:10, [0, 1]], Y[10:, [2]] = 1, 1
     labels = sparse.csr_array(Y)
     target = np.linspace(-1, 1, 20).astype(np.float32)
-    indptr, indices, _ = csr_parts(labels)
-    found = _core.least_squares_labels(indptr, indices, 4, np.ones(20), target, 50)
+    found = _core.least_squares_labels(labels, 4, np.ones(20), target, 50)
     np.testing.assert_allclose(
         Y @ found, np.where(np.arange(20) < 10, target[:10].mean(), target[10:].mean()), atol=1e-5
     )
@@ -261,9 +260,8 @@ def test_fractions_are_those_that_the_tree_was_grown_with():
 
 def arguments():
     X, Y = small_data(True)
-    y_indptr, y_indices, _ = csr_parts(Y)
     return [
-        X, y_indptr, y_indices, Y.shape[1], np.zeros(0, np.int32), None,
+        arrays_of(X), arrays_of(Y), Y.shape[1], np.zeros(0, np.int32), None,
         _core.FeatureSettings(X.shape[1], True, 1.0), np.zeros(0, np.float32), SETTINGS.core(False), 0, 1,
     ]  # fmt: skip
 
@@ -271,20 +269,20 @@ def arguments():
 @pytest.mark.parametrize(
     ("position", "spoil", "said"),
     [
-        (1, lambda a: a + 1000, "column"),
-        (0, lambda a: a[:-1], "row pointers"),
-        (3, lambda a: a[:-1], "row pointers|number of rows"),
-        (4, lambda a: a * 0, "strictly increasing"),
-        (4, lambda a: -a - 1, "column"),
-        (5, lambda a: 3, "column"),
-        (5, lambda a: -1, "out of range"),
-        (6, lambda a: np.array([99], np.int32), "head label"),
-        (7, lambda a: np.zeros(400, np.float32), "above 0"),
-        (7, lambda a: np.ones(3, np.float32), "wrong length"),
-        (8, lambda a: _core.FeatureSettings(120, True, 0.5), "bias"),
-        (8, lambda a: _core.FeatureSettings(7, True, 1.0), "column"),
-        (9, lambda a: np.ones(121, np.float32), "multiple of n_features"),
-        (9, lambda a: np.full(240, np.nan, np.float32), "finite"),
+        (0, lambda a: a._replace(indices=a.indices + 1000), "column"),
+        (0, lambda a: a._replace(indptr=a.indptr[:-1]), "row pointers"),
+        (1, lambda a: a._replace(indptr=a.indptr[:-1]), "row pointers|number of rows"),
+        (1, lambda a: a._replace(indices=a.indices * 0), "strictly increasing"),
+        (1, lambda a: a._replace(indices=-a.indices - 1), "column"),
+        (2, lambda a: 3, "column"),
+        (2, lambda a: -1, "out of range"),
+        (3, lambda a: np.array([99], np.int32), "head label"),
+        (4, lambda a: np.zeros(400, np.float32), "above 0"),
+        (4, lambda a: np.ones(3, np.float32), "wrong length"),
+        (5, lambda a: _core.FeatureSettings(120, True, 0.5), "bias"),
+        (5, lambda a: _core.FeatureSettings(7, True, 1.0), "column"),
+        (6, lambda a: np.ones(121, np.float32), "multiple of n_features"),
+        (6, lambda a: np.full(240, np.nan, np.float32), "finite"),
     ],
 )
 def test_broken_calls_are_refused(position, spoil, said):
@@ -296,11 +294,8 @@ def test_broken_calls_are_refused(position, spoil, said):
 
 def test_no_rows_are_refused_and_rows_of_nothing_make_a_leaf():
     given = arguments()
-    none = np.zeros(0, np.int32)
     with pytest.raises(ValueError, match="at least one row"):
-        _core.grow_candidate_tree(
-            np.zeros(1, np.int64), none, none.astype(np.float32), np.zeros(1, np.int64), none, *given[5:]
-        )
+        _core.grow_candidate_tree(rows_of([0], [], []), label_rows([0], []), *given[2:])
     X, Y = small_data(True)
     assert grow_candidate_tree(sparse.csr_array(X.shape, dtype=np.float32), Y, SETTINGS).n_leaves == 1
     assert grow_candidate_tree(X, sparse.csr_array(Y.shape, dtype=np.float32), SETTINGS).n_leaves == 1
