@@ -52,7 +52,7 @@ class TreeSettings:
             keeps_inner=keeps_inner,
             solver=self.solver,
             max_iterations=self.max_iterations,
-            tol=self.tol,
+            tolerance=self.tol,
             cg_iterations=self.cg_iterations,
         )
 
