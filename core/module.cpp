@@ -10,6 +10,7 @@ void bind_data(nb::module_& m);
 void bind_trees(nb::module_& m);
 void bind_blocks(nb::module_& m);
 void bind_search(nb::module_& m);
+void bind_ensemble(nb::module_& m);
 void bind_online(nb::module_& m);
 void bind_decide(nb::module_& m);
 void bind_fastxml(nb::module_& m);
@@ -43,6 +44,7 @@ NB_MODULE(_core, m) {
     bind_trees(m);
     bind_blocks(m);
     bind_search(m);
+    bind_ensemble(m);
     bind_online(m);
     bind_decide(m);
     bind_fastxml(m);

@@ -19,6 +19,45 @@
 
 namespace ramify {
 
+/// The blocks that a search has opened for a row, kept so that `named` need not score them again.
+class OpenedBlocks {
+public:
+    struct Children {
+        std::span<const std::int32_t> position;  ///< among the node's children
+        std::span<const float> probability;      ///< given their parent
+    };
+
+    void clear() {
+        block_.clear();
+        position_.clear();
+        probability_.clear();
+    }
+    void add(std::int32_t node, const ScoreScratch& scored) {
+        block_.push_back({node, position_.size(), scored.child.size()});
+        position_.insert(position_.end(), scored.child.begin(), scored.child.end());
+        probability_.insert(probability_.end(), scored.score.begin(), scored.score.end());
+    }
+    /// False if the node was not opened.
+    bool find(std::int32_t node, Children& found) const {
+        for (const Block& b : block_)  // few
+            if (b.node == node) {
+                found = {std::span(position_).subspan(b.first, b.size),
+                         std::span(probability_).subspan(b.first, b.size)};
+                return true;
+            }
+        return false;
+    }
+
+private:
+    struct Block {
+        std::int32_t node;
+        std::size_t first, size;
+    };
+    std::vector<Block> block_;
+    std::vector<std::int32_t> position_;
+    std::vector<float> probability_;
+};
+
 /// Scratch space of one thread.
 struct SearchScratch {
     ScoreScratch score;
@@ -48,6 +87,8 @@ struct BatchScratch {
     std::vector<std::size_t> begin;  ///< per row, and one more
     std::vector<BestFirst> search;   ///< per row
     std::vector<Visit> visits, next;
+    std::vector<OpenedBlocks> opened;  ///< per row, if they are wanted
+    bool keeps_opened = false;
 
     void clear() {
         entries.clear();
@@ -117,17 +158,19 @@ struct LabelTreeModel {
         return scratch.score.score.empty() ? 0.0f : scratch.score.score[0];  // empty: no training row had a label
     }
 
-    /// The answer is scratch.found, best first.
-    void search(std::span<const Entry> x, const SearchSettings& settings, SearchScratch& scratch) const {
+    /// The answer is scratch.found, best first; `opened`, if given, keeps what was scored.
+    void search(std::span<const Entry> x, const SearchSettings& settings, SearchScratch& scratch,
+                OpenedBlocks* opened = nullptr) const {
+        if (opened) opened->clear();
         scratch.found.clear();
         BestFirst& search = scratch.best;
         search.clear();
         scratch.given_up = 0;
         if (settings.top_k <= 0) return;
         if (settings.beam > 0)
-            beam_search(x, settings, scratch);
+            beam_search(x, settings, scratch, opened);
         else
-            best_first(x, settings, scratch);
+            best_first(x, settings, scratch, opened);
         search.finish();
         scratch.given_up = search.given_up(settings);
         scratch.found.swap(search.found);
@@ -137,6 +180,10 @@ struct LabelTreeModel {
     void search_batch(const SearchSettings& settings, BatchScratch& batch, SearchScratch& scratch, Watch& watch) const {
         const std::size_t n = batch.n_rows();
         if (batch.search.size() < n) batch.search.resize(n);
+        if (batch.keeps_opened) {
+            if (batch.opened.size() < n) batch.opened.resize(n);
+            for (std::size_t i = 0; i < n; ++i) batch.opened[i].clear();
+        }
         auto& next = batch.next;
         next.clear();
         auto advance = [&](std::int32_t row) {
@@ -156,7 +203,8 @@ struct LabelTreeModel {
             for (std::size_t k = 0; k < batch.visits.size(); ++k) {
                 if (k % 64 == 0 && watch.should_stop()) return;
                 const auto [node, row, p] = batch.visits[k];
-                open_node(node, p, batch.row(row), settings, batch.search[row], scratch);
+                open_node(node, p, batch.row(row), settings, batch.search[row], scratch,
+                          batch.keeps_opened ? &batch.opened[row] : nullptr);
                 advance(row);
             }
         }
@@ -164,9 +212,9 @@ struct LabelTreeModel {
     }
 
     /// Probabilities of the named labels' leaves, in their order, into `out`. Leaf -1 (a label outside the tree) has
-    /// probability 0.
-    void named(std::span<const Entry> x, std::span<const std::int32_t> leaves, SearchScratch& scratch,
-               float* out) const {
+    /// probability 0. Blocks in `opened`, of a search for the same row, are not scored again.
+    void named(std::span<const Entry> x, std::span<const std::int32_t> leaves, SearchScratch& scratch, float* out,
+               const OpenedBlocks* opened = nullptr) const {
         if (scratch.probability.size() != static_cast<std::size_t>(tree.n_nodes())) {
             scratch.probability.assign(tree.n_nodes(), 0.0f);
             scratch.is_marked.assign(tree.n_nodes(), 0);
@@ -184,11 +232,15 @@ struct LabelTreeModel {
             const float p = scratch.probability[v];
             const std::int32_t first = tree.first_child[v];
             if (!(p > 0)) continue;
-            conditional(v, x, scratch.score);
-            scratch.n_inner_products += n_products(v);
-            for (std::size_t c = 0; c < scratch.score.child.size(); ++c) {
-                const std::int32_t child = first + scratch.score.child[c];
-                if (scratch.is_marked[child]) scratch.probability[child] = p * scratch.score.score[c];
+            OpenedBlocks::Children children;
+            if (!opened || !opened->find(v, children)) {
+                conditional(v, x, scratch.score);
+                scratch.n_inner_products += n_products(v);
+                children = {scratch.score.child, scratch.score.score};
+            }
+            for (std::size_t c = 0; c < children.position.size(); ++c) {
+                const std::int32_t child = first + children.position[c];
+                if (scratch.is_marked[child]) scratch.probability[child] = p * children.probability[c];
             }
         }
         for (std::size_t k = 0; k < leaves.size(); ++k) out[k] = leaves[k] < 0 ? 0.0f : scratch.probability[leaves[k]];
@@ -221,8 +273,9 @@ private:
     }
 
     void open_node(std::int32_t node, float p, std::span<const Entry> x, const SearchSettings& settings,
-                   BestFirst& search, SearchScratch& scratch) const {
+                   BestFirst& search, SearchScratch& scratch, OpenedBlocks* opened) const {
         conditional(node, x, scratch.score);
+        if (opened) opened->add(node, scratch.score);
         scratch.n_inner_products += n_products(node);
         ++search.n_opened;
         const std::int32_t first = tree.first_child[node];
@@ -235,19 +288,21 @@ private:
         }
     }
 
-    void best_first(std::span<const Entry> x, const SearchSettings& settings, SearchScratch& scratch) const {
+    void best_first(std::span<const Entry> x, const SearchSettings& settings, SearchScratch& scratch,
+                    OpenedBlocks* opened) const {
         BestFirst& search = scratch.best;
         search.reach(settings, root_probability(x, scratch), 0, tree.label[0]);
         float p;
         for (std::int32_t node; next_block(search, settings, p, node);)
-            open_node(node, p, x, settings, search, scratch);
+            open_node(node, p, x, settings, search, scratch, opened);
     }
 
     /// The `beam` most probable nodes of each level are opened, best first; the leaves met on the way are the
     /// candidates. It ends as soon as no node on the beam can still lead into the answer, with the same result as if
     /// all levels had been searched: a node that is left out is less probable than all that matter, and so are those
     /// below it.
-    void beam_search(std::span<const Entry> x, const SearchSettings& settings, SearchScratch& scratch) const {
+    void beam_search(std::span<const Entry> x, const SearchSettings& settings, SearchScratch& scratch,
+                     OpenedBlocks* opened) const {
         auto& level_nodes = scratch.open;
         auto& next = scratch.next;
         auto better = [](const auto& a, const auto& b) {
@@ -280,6 +335,7 @@ private:
                 if (!blocks.has(node)) continue;
                 ++search.n_opened;
                 conditional(node, x, scratch.score);
+                if (opened) opened->add(node, scratch.score);
                 scratch.n_inner_products += n_products(node);
                 const std::int32_t first = tree.first_child[node];
                 for (std::size_t c = 0; c < scratch.score.child.size(); ++c)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ramify.base.answers import Threshold, keep_best
+from ramify import _core
+from ramify.base.answers import Threshold, keep_best, node_thresholds
 from ramify.base.model import Model, Query, RowAnswer, State, arrays_below
-from ramify.data.csr import RowArrays
+from ramify.data.csr import csr_rows
 from ramify.explain.label_path import RANKED, RawLabelPaths
 from ramify.models.plt.search_report import SearchReport
 from ramify.models.plt.trained_tree import Search, TrainedTree
@@ -31,9 +33,32 @@ class PLTModel(Model):
         self.n_features = trees[0].n_features
         self.is_multiclass = trees[0].is_multiclass
 
+    @cached_property
+    def ensemble(self) -> _core.LabelTreeEnsemble:
+        """The compiled searcher of several trees; built at the first query, never stored."""
+        return _core.LabelTreeEnsemble([tree.core for tree in self.trees])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "ensemble"}
+
     def search(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
         how = self._search_of_a_tree(query)
-        return self._combine(X, query, [tree.search(X, **how) for tree in self.trees])
+        if len(self.trees) == 1:
+            return self.trees[0].search(X, **how)
+        limits = [node_thresholds(tree.tree, how["threshold"]) for tree in self.trees]
+        per_label = query.threshold if isinstance(query.threshold, np.ndarray) else None
+        indptr, indices, data = self.ensemble.search(
+            X,
+            query.top_k,
+            limits[0][0],
+            0.0 if isinstance(query.threshold, np.ndarray) else query.threshold,
+            [at_node for _, at_node in limits if at_node is not None],
+            per_label,
+            query.options.get("beam") or 0,
+            query.n_threads,
+            query.options.get("slack", 0.0),
+        )
+        return csr_rows(data, indices, indptr, (X.shape[0], self.n_labels))
 
     def report(self, X: sparse.csr_array, query: Query) -> SearchReport:
         """`search` with its cost."""
@@ -78,15 +103,7 @@ class PLTModel(Model):
             return self.trees[0].core.search_row(indices, values, *query.limits(self.n_labels), beam, slack)
         if query.top_k is None:
             return super().search_row(indices, values, query)
-        # The same answer as for a batch of one row, without building sparse arrays on the way.
-        found = [tree.core.search_row(indices, values, query.top_k, 0.0, beam, slack)[0] for tree in self.trees]
-        candidates = np.unique(np.concatenate(found))
-        row, named = RowArrays.one(indices, values), RowArrays.one(candidates, candidates)
-        total = sum(tree.core.named(row, named, 1).astype(np.float64) for tree in self.trees)
-        mean = np.asarray(total / len(self.trees), dtype=np.float32)
-        best = np.argsort(-mean, kind="stable")[: query.top_k]
-        best = best[mean[best] >= np.float32(query.threshold)]
-        return candidates[best], mean[best]
+        return self.ensemble.search_row(indices, values, *query.limits(self.n_labels), beam, slack)
 
     def explain(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], column: int, query: Query
