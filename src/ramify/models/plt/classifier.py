@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
+from sklearn.base import clone
 
 from ramify import _core, trees
 from ramify.base.classifier import ExtremeClassifier
@@ -15,6 +16,7 @@ from ramify.base.model import NO_OPTIONS
 from ramify.base.training import TrainingData
 from ramify.common.progress import phase
 from ramify.common.validation import check_flag, check_integer, check_number
+from ramify.models.plt.fit_report import FitReport
 from ramify.models.plt.model import PLTModel
 from ramify.models.plt.search_report import SearchReport
 from ramify.models.plt.solver import PLTSolver
@@ -142,9 +144,17 @@ class PLTClassifier(ExtremeClassifier):
     # --- training -------------------------------------------------------------------------------------------------
 
     def _train(self, data: TrainingData) -> PLTModel:
-        return PLTModel([self._train_tree(data, (data.seed + 7919 * k) % 2**32) for k in range(self.n_trees)])
+        trained = [self._train_tree(data, data.seed % 2**32, self._solver())]
+        # What suits the first tree suits the others; only their maps to probabilities are their own.
+        first = trained[0]
+        chosen: PLTSolver = clone(self._solver()).set_params(
+            C=first.C, positive_weight=first.positive_weight, n_epochs=first.n_epochs
+        )
+        for k in range(1, self.n_trees):
+            trained.append(self._train_tree(data, (data.seed + 7919 * k) % 2**32, chosen))
+        return PLTModel(trained)
 
-    def _train_tree(self, data: TrainingData, seed: int) -> TrainedTree:
+    def _train_tree(self, data: TrainingData, seed: int, given: PLTSolver) -> TrainedTree:
         with phase("building the tree"):
             tree = trees.resolve(
                 self.tree,
@@ -167,26 +177,26 @@ class PLTClassifier(ExtremeClassifier):
             seed,
             data.n_threads,
         )
-        with phase("choosing C, calibrating"):
-            solver, link = choose_solver(
-                trainer, self._solver(), is_multiclass=data.is_multiclass, calibrate=self.calibrate
-            )
+        with phase("choosing the solver's settings"):
+            choice = choose_solver(trainer, given, is_multiclass=data.is_multiclass, calibrate=self.calibrate)
         progress = _core.Progress()
         with phase("training", progress):
             if self.hash_bits is None:
-                blocks = trainer.train(solver, progress)
+                blocks = trainer.train(choice.solver, progress)
             else:
-                blocks = trainer.train_hashed(solver, self.hash_bits, progress)
+                blocks = trainer.train_hashed(choice.solver, self.hash_bits, progress)
         return TrainedTree(
             tree=tree,
             blocks=blocks,
-            link=link,
+            link=choice.link,
             n_features=data.n_features,
             normalize=self.normalize,
             bias=self.bias,
             is_multiclass=data.is_multiclass,
-            C=solver.C,
-            positive_weight=solver.positive_weight,
+            C=choice.chosen.C,
+            positive_weight=choice.chosen.positive_weight,
+            n_epochs=choice.chosen.n_epochs,
+            trials=tuple(choice.trials),
             scale=scale,
         )
 
@@ -212,6 +222,12 @@ class PLTClassifier(ExtremeClassifier):
     def positive_weight_(self) -> float:
         """The weight of positive examples that was used."""
         return self.trees_[0].positive_weight
+
+    @property
+    def fit_report_(self) -> FitReport:
+        """The settings that were used, and all that were tried with their losses on held-out rows."""
+        first = self.trees_[0]
+        return FitReport(first.C, first.positive_weight, first.n_epochs, first.trials)
 
     def search_report(self, X: Any, top_k: int | None = 5, threshold: float | ArrayLike | None = None) -> SearchReport:
         """The answer of `predict_proba` with its cost: blocks scored for each row, and what was missed."""

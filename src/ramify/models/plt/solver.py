@@ -16,11 +16,11 @@ class PLTSolver(BaseEstimator):  # type: ignore[misc]
     ----------
     loss : "squared_hinge" or "logistic"
     C : float or None
-        Cost of errors; None chooses by the Brier score of held-out rows.
+        Cost of errors. None: chosen on held-out rows, by the Brier score, or for multi-class by the log loss.
     positive_weight : float or None
-        Multiplies C for positive examples; None chooses along with C.
-    n_epochs : int
-        Passes over a node's rows; fewer if no dual variable moves by more than `tol`.
+        Multiplies C for positive examples. None: chosen along with C.
+    n_epochs : int or None
+        Most passes over a node's rows; fewer if no dual variable moves by more than `tol`. None: chosen along with C.
     tol : float
         Dual steps below this are not taken.
     prune : float
@@ -37,7 +37,7 @@ class PLTSolver(BaseEstimator):  # type: ignore[misc]
         loss: str = "squared_hinge",
         C: float | None = None,
         positive_weight: float | None = None,
-        n_epochs: int = 5,
+        n_epochs: int | None = None,
         tol: float = 0.01,
         prune: float = 0.1,
     ) -> None:
@@ -54,6 +54,7 @@ class PLTSolver(BaseEstimator):  # type: ignore[misc]
         for name in ("C", "positive_weight"):
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), above=0)
-        check_integer("n_epochs", self.n_epochs, at_least=1)
+        if self.n_epochs is not None:
+            check_integer("n_epochs", self.n_epochs, at_least=1)
         check_number("tol", self.tol, at_least=0)
         check_number("prune", self.prune, at_least=0)

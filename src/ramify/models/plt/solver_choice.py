@@ -1,6 +1,13 @@
-"""Which cost of errors suits the data: tried on rows that are held out from a sample of the nodes."""
+"""Which cost of errors, weight of positives and number of epochs suit the data: tried on held-out rows.
+
+A sample of the nodes is trained without a fifth of their rows, which are then scored. The choice starts from the usual
+values and moves to a neighbour on one of the three axes as long as that clearly lowers the loss. The axes are wide
+enough for a few rows per label as well as for thousands: benchmarks/robustness.py measures what the choice misses.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,64 +15,101 @@ from scipy.special import expit
 
 from ramify import _core
 from ramify.models.plt.calibration import IDENTITY, Link, fit_link, fit_softmax_link, knot_shares
+from ramify.models.plt.fit_report import Trial
 from ramify.models.plt.solver import PLTSolver
 
-# Pairs (C, positive_weight), the most usual first: it is kept where the held-out rows cannot tell them apart.
+# Values to choose from; the search starts from the middle C, the fewest epochs and the weight of START_WEIGHT.
+COSTS = {"squared_hinge": (0.1, 0.3, 1.0, 4.0, 16.0), "logistic": (1.0, 3.0, 10.0, 30.0, 100.0)}
+POSITIVE_WEIGHTS = {"squared_hinge": (0.7, 2.0), "logistic": (1.0, 2.0)}
+EPOCHS = (5, 20)
 # Where exactly one label is true, positives are few and weigh more.
-MULTILABEL = {
-    "squared_hinge": [(1.0, 0.7), (0.3, 1.0), (0.1, 1.0)],
-    "logistic": [(10.0, 1.0), (3.0, 1.0), (1.0, 1.0)],
-}
-MULTICLASS = {
-    "squared_hinge": [(1.0, 2.0), (0.3, 2.0), (0.1, 2.0)],
-    "logistic": [(10.0, 2.0), (3.0, 2.0), (1.0, 2.0)],
-}
-# A candidate is tried on this share of each level's work, more where the data are small; and on so many rows of a node.
+START_WEIGHT = {False: 0, True: 1}
+# A setting is tried on this share of each level's work, more where the data are small; and on at most MAX_ROWS rows of
+# a node.
 LEAST_SHARE, ENOUGH_WORK, MAX_ROWS = 0.05, 2e6, 12_288
-# How much better than the first a candidate must be: below that the sample cannot tell.
+# How much lower the loss of another setting must be: below that the sample cannot tell.
 MARGIN = 0.003
-# By how much the second must beat the first for the others, further along the same way, to be worth trying. The loss
-# bends upwards: on the multi-label sets of benchmarks/plt/README.md each step gains 0.015 to 0.09 less than the last.
-PROMISING = 0.01
+
+
+class SolverChoice(NamedTuple):
+    """The chosen settings as the core takes them, their map from scores to probabilities, and all trials."""
+
+    solver: _core.SolverSettings
+    link: Link
+    chosen: Trial
+    trials: list[Trial]
 
 
 def choose_solver(
     trainer: _core.BlockTrainer, given: PLTSolver, *, is_multiclass: bool, calibrate: bool
-) -> tuple[_core.SolverSettings, Link]:
-    """Solver settings with C and positive_weight as given, or else those that serve held-out rows best, and their link.
+) -> SolverChoice:
+    """Solver settings as given, or else those that serve held-out rows best.
 
-    Best is the least Brier score, or for multi-class the least log loss of the softmax. Unless the second candidate is
-    clearly better than the first, the others, further along the same way, are not tried.
+    Best is the least Brier score, or for multi-class the least log loss of the softmax.
     """
-    usual = (MULTICLASS if is_multiclass else MULTILABEL)[given.loss]
-    if given.C is not None:
-        usual = usual[:1]
-    pairs = dict.fromkeys(
-        (C if given.C is None else given.C, weight if given.positive_weight is None else given.positive_weight)
-        for C, weight in usual
+    axes = (
+        COSTS[given.loss] if given.C is None else (float(given.C),),
+        POSITIVE_WEIGHTS[given.loss] if given.positive_weight is None else (float(given.positive_weight),),
+        EPOCHS if given.n_epochs is None else (given.n_epochs,),
     )
-    solvers = [
-        _core.SolverSettings(
-            loss=given.loss, C=C, positive_weight=weight, max_epochs=given.n_epochs, eps=given.tol, prune=given.prune
-        )
-        for C, weight in pairs
-    ]
-    if len(solvers) == 1 and not calibrate:
-        return solvers[0], IDENTITY
     share = min(1.0, max(LEAST_SHARE, ENOUGH_WORK / max(trainer.total_work, 1)))
+    tried: dict[tuple[int, ...], tuple[Trial, Link]] = {}
 
-    def try_out(batch: list[_core.SolverSettings]) -> list[tuple[float, Link]]:
+    def try_out(*places: tuple[int, ...]) -> None:
         # Together, so that each node is prepared once and threads have enough to do.
-        found, stands_for = trainer.held_out(batch, share, MAX_ROWS, is_multiclass=is_multiclass)
-        return [_held_out_loss(*of_solver, stands_for, is_multiclass) for of_solver in found]
+        new = [place for place in dict.fromkeys(places) if place not in tried]
+        if not new:
+            return
+        settings = [_core_settings(given, *_values(axes, place)) for place in new]
+        found, stands_for = trainer.held_out(settings, share, MAX_ROWS, is_multiclass=is_multiclass)
+        for place, of_solver in zip(new, found, strict=True):
+            loss, link = _held_out_loss(*of_solver, stands_for, is_multiclass)
+            tried[place] = Trial(*_values(axes, place), loss), link
 
-    tried = try_out(solvers[:2])
-    first = tried[0][0]
-    if tried[-1][0] < first * (1 - PROMISING):
-        tried += try_out(solvers[2:])
-    least = min(range(len(tried)), key=lambda k: tried[k][0])
-    best = least if tried[least][0] < first * (1 - MARGIN) else 0
-    return solvers[best], tried[best][1] if calibrate else IDENTITY
+    best: tuple[int, ...] = (len(axes[0]) // 2, min(START_WEIGHT[is_multiclass], len(axes[1]) - 1), 0)
+    if max(map(len, axes)) == 1 and not calibrate:
+        chosen = Trial(*_values(axes, best), float("nan"))
+        return SolverChoice(_core_settings(given, *chosen[:3]), IDENTITY, chosen, [])
+    # Both neighbours in C at once: nearly every search looks at them.
+    try_out(best, *_neighbours(axes, best, 0))
+    before: tuple[int, ...] | None = None
+    while best != before:
+        before = best
+        for axis in range(3):
+            while True:
+                neighbours = _neighbours(axes, best, axis)
+                try_out(*neighbours)
+                least = min([best, *neighbours], key=lambda place: tried[place][0].loss)
+                if not tried[least][0].loss < tried[best][0].loss * (1 - MARGIN):
+                    break
+                best = least
+    chosen, link = tried[best]
+    trials = [trial for trial, _ in tried.values()]
+    return SolverChoice(_core_settings(given, *chosen[:3]), link if calibrate else IDENTITY, chosen, trials)
+
+
+Axes = tuple[tuple[float, ...], tuple[float, ...], tuple[int, ...]]
+
+
+def _values(axes: Axes, place: tuple[int, ...]) -> tuple[float, float, int]:
+    return axes[0][place[0]], axes[1][place[1]], axes[2][place[2]]
+
+
+def _neighbours(axes: Axes, place: tuple[int, ...], axis: int) -> list[tuple[int, ...]]:
+    """The places one step down and one step up on an axis, as far as they exist."""
+    moved = [(*place[:axis], place[axis] + step, *place[axis + 1 :]) for step in (-1, 1)]
+    return [other for other in moved if 0 <= other[axis] < len(axes[axis])]
+
+
+def _core_settings(given: PLTSolver, C: float, positive_weight: float, n_epochs: int) -> _core.SolverSettings:
+    return _core.SolverSettings(
+        loss=given.loss,
+        C=C,
+        positive_weight=positive_weight,
+        max_epochs=n_epochs,
+        eps=given.tol,
+        prune=given.prune,
+    )
 
 
 def _held_out_loss(

@@ -13,6 +13,7 @@ from scipy import sparse
 from ramify import _core
 from ramify.base.answers import Threshold, node_thresholds
 from ramify.models.plt.calibration import Link
+from ramify.models.plt.fit_report import Trial
 from ramify.trees.label_tree import LabelTree
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class TrainedTree:
     is_multiclass: bool
     C: float = 1.0  # of the solver, for the record
     positive_weight: float = 1.0
+    n_epochs: int = 0
+    trials: tuple[Trial, ...] = ()
     scale: float = 1.0  # of all values, where rows are not normalised
 
     @cached_property
@@ -112,6 +115,8 @@ class TrainedTree:
             "is_multiclass": self.is_multiclass,
             "C": self.C,
             "positive_weight": self.positive_weight,
+            "n_epochs": self.n_epochs,
+            "trials": [list(trial) for trial in self.trials],
             "scale": self.scale,
         }
         arrays = {"parent": self.tree.parent, "label": self.tree.label, "link": self.link.logits, **self.blocks}
@@ -131,5 +136,7 @@ class TrainedTree:
             is_multiclass=metadata["is_multiclass"],
             C=metadata["C"],
             positive_weight=metadata["positive_weight"],
+            n_epochs=metadata.get("n_epochs", 0),  # older files have none
+            trials=tuple(Trial(*trial) for trial in metadata.get("trials", [])),
             scale=metadata.get("scale", 1.0),  # version 2 has none
         )

@@ -1,0 +1,41 @@
+"""What a label tree's training chose, and from which values."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Trial(NamedTuple):
+    """A setting that was tried, with its loss on held-out rows (nan: there was nothing to choose)."""
+
+    C: float
+    positive_weight: float
+    n_epochs: int
+    loss: float
+
+
+class FitReport(NamedTuple):
+    """The solver's settings, and every setting that was tried with its loss on held-out rows, in text the lowest first.
+
+    >>> print(FitReport(1.0, 2.0, 20, (Trial(1.0, 2.0, 5, 80.0), Trial(1.0, 2.0, 20, 76.0))))
+    C = 1, positive_weight = 2, n_epochs = 20, chosen on held-out rows from 2 settings:
+      C = 1      positive_weight = 2    n_epochs = 20   loss 100.0 %
+      C = 1      positive_weight = 2    n_epochs = 5    loss 105.3 %
+    """
+
+    C: float
+    positive_weight: float
+    n_epochs: int
+    trials: tuple[Trial, ...]
+
+    def __str__(self) -> str:
+        used = f"C = {self.C:g}, positive_weight = {self.positive_weight:g}, n_epochs = {self.n_epochs}"
+        if len(self.trials) < 2:
+            return f"{used}, as given"
+        ranked = sorted(self.trials, key=lambda trial: trial.loss)
+        lines = [
+            f"  C = {trial.C:<6g} positive_weight = {trial.positive_weight:<4g} n_epochs = {trial.n_epochs:<4} "
+            f"loss {100 * trial.loss / ranked[0].loss if ranked[0].loss else 100:.1f} %"
+            for trial in ranked
+        ]
+        return "\n".join([f"{used}, chosen on held-out rows from {len(ranked)} settings:", *lines])
