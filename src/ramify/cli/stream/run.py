@@ -36,6 +36,7 @@ class Settings:
 
     model: Path
     data: Path | None
+    stdin: Any
     is_new: bool
     save_every: int
     tests_first: bool
@@ -78,7 +79,7 @@ class StreamRun:
     def run(self) -> int:
         """Learn until the lines end; return the exit code."""
         self.started = time.perf_counter()
-        with StopSignal() as stop, opened(self.settings.data) as (name, descriptor), self.screen:
+        with StopSignal() as stop, opened(self.settings.data, self.settings.stdin) as (name, descriptor), self.screen:
             try:
                 for batch in self._batches(name, lines_of(name, descriptor, stop)):
                     self._learn(batch)
