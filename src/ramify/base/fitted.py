@@ -198,7 +198,7 @@ class FittedModel:
                 raise ValueError(f"expected thresholds of at most {schema.n_labels} labels, got {thresholds!r:.60}")
             thresholds = check_thresholds(thresholds, len(thresholds))
         seed = check_integer("seed", fitted["seed"], at_least=0)
-        return cls(schema, restored, seed=seed, thresholds=thresholds, options=dict(fitted["options"]))
+        return cls(schema, restored, seed=seed, thresholds=thresholds, options=_checked_options(fitted["options"]))
 
     def __getstate__(self) -> dict[str, Any]:
         with self.lock:  # a schema that grows and its model must be copied at the same moment
@@ -210,3 +210,15 @@ class FittedModel:
     def __setstate__(self, state: dict[str, Any]) -> None:
         cls, model_state = state.pop("model")
         self.__dict__.update(state, model=cls.from_state(model_state), lock=threading.RLock())
+
+
+def _checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Search options: a share such as `slack`, or counts of at least one."""
+    return {
+        name: value
+        if value is None
+        else check_number(name, value, at_least=0, at_most=1)
+        if name == "slack"
+        else check_integer(name, value, at_least=1, at_most=2**31 - 1)
+        for name, value in options.items()
+    }

@@ -101,7 +101,7 @@ def read_labelled(
 def read_for(model: Any, path: Path, format: DataFormat | None, threads: int = -1) -> LabelledRows:
     """Read a data file that a model will predict; refuse one that does not fit the model."""
     has_fixed_width = not takes_any_width(model)
-    source = getattr(model, "source_format_", None)
+    source = model.source_format_
     if format is None:
         format = DataFormat(find_format(path))
         check_libsvm_fits(model, format.value, path)

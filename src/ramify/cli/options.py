@@ -215,6 +215,6 @@ def parse_assignments(given: list[str] | None, flag: str, example: str) -> dict[
             raise ValueError(f"{flag} takes NAME=VALUE, such as {example}; got {text!r}")
         try:
             found[name] = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             found[name] = value
     return found
