@@ -13,9 +13,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from driver import attack, damaged, n_inputs, report
 
 import ramify
+from attacks.driver import attack, damaged, n_inputs, report
 from cli_workspace import workspace
 from ramify.cli.data import rows_to_predict
 from ramify.cli.main import run

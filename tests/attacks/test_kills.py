@@ -12,9 +12,9 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-from driver import n_inputs, report
 
 import ramify
+from attacks.driver import n_inputs, report
 from cli_workspace import RAMIFY
 from ramify import OnlinePLTClassifier
 from ramify.data.synthetic import make_multilabel

@@ -14,8 +14,9 @@ from scipy import sparse
 
 from ramify.base.answers import Threshold, best_columns, keep_best, no_entries, same_columns
 from ramify.base.model import NO_OPTIONS, Model, Query, State
+from ramify.base.online_model import OnlineModel
 from ramify.base.schema import Row, Schema
-from ramify.base.stream_schema import schema_from_state
+from ramify.base.stream_schema import StreamSchema, schema_from_state
 from ramify.common.validation import check_integer, check_number
 from ramify.data.csr import csr_rows
 from ramify.decide.decisions import check_thresholds
@@ -187,7 +188,12 @@ class FittedModel:
     ) -> FittedModel:
         """What a model file holds, checked."""
         schema = schema_from_state(owner, fitted["schema"])
+        for name, array in model["arrays"].items():
+            if not isinstance(array, np.ndarray):
+                raise ValueError(f"{name} must be an array, got {array!r:.60}")
         restored = model_class.from_state(State(model["values"], model["arrays"]))
+        if isinstance(restored, OnlineModel) and not isinstance(schema, StreamSchema):
+            raise ValueError("the model learns from streams, but its schema does not")
         for what in ("n_labels", "n_features"):
             of_model, of_schema = getattr(restored, what), getattr(schema, what)
             if of_model != of_schema:

@@ -56,8 +56,10 @@ def load(path: str | os.PathLike[str], verify: bool | None = None) -> Any:
         fitted = _fitted_model(name, manifest, arrays)
         parameters = unpack(manifest["parameters"], arrays, fitted.schema.vectorizer)
         classifier = registry.load_class(name)(**parameters)
-        classifier._check_parameters()  # now, not at the next training
-        check_jobs(classifier.n_jobs)
+        for part in (classifier, *parameters.values()):  # check parameters now, not at the next training
+            if hasattr(part, "_check_parameters"):
+                part._check_parameters()
+                check_jobs(part.n_jobs)
         classifier._set_fitted(fitted)
     return classifier
 

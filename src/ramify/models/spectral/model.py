@@ -160,9 +160,10 @@ class SpectralModel(Model):
         values, shape = state.values, shape_of(state.values)
         tree, base = arrays_below("tree/", state.arrays), arrays_below("base/", state.arrays)
         tree.setdefault("space", np.zeros(0, dtype=np.float32))  # early files of version 2 have none
-        if len(tree["space"]) != shape["n_features"] * int(values["space_rank"]):
+        n_candidates, space_rank = (check_integer(n, values[n], at_least=0) for n in ("n_candidates", "space_rank"))
+        if len(tree["space"]) != shape["n_features"] * space_rank:
             raise ValueError("the space that the tree was grown in is missing or has a wrong length")
-        candidate_tree = CandidateTree(tree, int(values["n_candidates"]), shape["n_labels"])
+        candidate_tree = CandidateTree(tree, n_candidates, shape["n_labels"])
         candidate_tree.check()
         estimator = None
         if "estimator" in values:
@@ -184,6 +185,7 @@ class SpectralModel(Model):
             report=dict(values["report"]),
         )
         _ = model.core  # checks the arrays now, not at the first query
+        model.base.check()
         return model
 
 
