@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import random
@@ -36,6 +38,9 @@ def attack_stream_with_kills(count, seed):
     with tempfile.TemporaryDirectory(prefix="ramify-kills-") as name:
         folder = Path(name)
         _write_lines(folder / "lines.txt", data.X, rows)
+        _write_lines(folder / "one.txt", data.X, rows[:1])
+        with contextlib.redirect_stdout(io.StringIO()):  # imports what every copy of this process needs
+            assert run(["stream", str(folder / "one.txt"), "--model", str(folder / "one"), "--format", "xmc"]) == 0
         number, reference, known = 0, OnlinePLTClassifier(random_state=0), 0
         while outcomes["killed"] < count:
             killed, acknowledged = _stream(folder, f"model-{number}", moments)
