@@ -71,7 +71,7 @@ def attack_text(count, seed, format, is_packed=False):
 @pytest.mark.parametrize("is_packed", [False, True], ids=["plain", "gzip"])
 @pytest.mark.parametrize("format", READERS)
 def test_damaged_text_is_read_or_rejected(format, is_packed):
-    outcomes = attack_text(n_inputs(400), 1, format, is_packed)
+    outcomes = attack_text(n_inputs(300), 1, format, is_packed)
     report(f"{format} {'gzip' if is_packed else 'plain'}", outcomes)
     assert outcomes["DataError"]
 
@@ -101,7 +101,7 @@ def attack_npz(count, seed):
 
 
 def test_a_damaged_npz_file_is_read_or_rejected():
-    outcomes = attack_npz(n_inputs(1500), 2)
+    outcomes = attack_npz(n_inputs(1000), 2)
     report("npz", outcomes)
     assert outcomes["DataError"]
 
@@ -126,7 +126,7 @@ def attack_stream_lines(count, seed):
 
 
 def test_damaged_lines_of_a_stream_are_skipped():
-    outcomes = attack_stream_lines(n_inputs(1500), 3)
+    outcomes = attack_stream_lines(n_inputs(1000), 3)
     report("stream lines", outcomes)
     assert outcomes["skipped"]
     assert outcomes["ok"]
@@ -170,7 +170,7 @@ def attack_predict(count, seed):
 
 
 def test_damaged_rows_to_predict_are_answered_or_rejected():
-    outcomes = attack_predict(n_inputs(1000), 4)
+    outcomes = attack_predict(n_inputs(500), 4)
     report("predict", outcomes)
     assert {"ok", "DataError", "ValueError"} == set(outcomes)
 
@@ -203,6 +203,6 @@ def attack_commands(count, seed):
 
 
 def test_commands_never_fail_unexpectedly():
-    outcomes = attack_commands(n_inputs(60), 5)
+    outcomes = attack_commands(n_inputs(40), 5)
     report("commands", outcomes)
     assert {name.split()[0] for name in outcomes} == set(COMMANDS)

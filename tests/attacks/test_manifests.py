@@ -144,7 +144,7 @@ def attack_manifests(count, seed, name):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_changed_manifest_is_rejected_or_its_model_works(name):
-    outcomes = attack_manifests(n_inputs(150), 11, name)
+    outcomes = attack_manifests(n_inputs(100), 11, name)
     report(f"manifests of {name}", outcomes)
     assert outcomes["ModelFileError"]
 

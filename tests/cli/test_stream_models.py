@@ -87,7 +87,9 @@ def test_thresholds_that_follow_a_stream_continue(folder):
     (folder / "rest.txt").write_text("\n".join((folder / "train.txt").read_text().splitlines()[101:]) + "\n")
     assert run(["stream", "rest.txt", "--model", "saved", "--format", "xmc"]) == 0
     assert rows_learned(ramify.load("saved")) == 300
-    assert run(["stream", "rest.txt", "--model", "saved", "--format", "xmc", "--test-first"]) == 0
+    (folder / "few.txt").write_text("\n".join((folder / "train.txt").read_text().splitlines()[1:21]) + "\n")
+    assert run(["stream", "few.txt", "--model", "saved", "--format", "xmc", "--test-first"]) == 0
+    assert rows_learned(ramify.load("saved")) == 320
 
 
 def test_a_memory_tree_that_forgets_knows_how_many_rows_it_has_learned(capsys):
