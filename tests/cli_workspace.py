@@ -42,10 +42,11 @@ N_LABELS, N_FEATURES, N_TEST = 40, 300, 60
 
 @functools.cache
 def workspace() -> Path:
-    """A folder with train.txt, test.txt, notes.jsonl, names and two trained models; not to be written to."""
+    """A folder with train.txt, valid.txt, test.txt, notes.jsonl, names and two trained models; not to be written to."""
     folder = Path(tempfile.mkdtemp(prefix="ramify-tests-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    for name, split, n_rows in (("train.txt", "train", 300), ("test.txt", "test", N_TEST)):
+    sets = (("train.txt", "train", 300), ("valid.txt", "validation", N_TEST), ("test.txt", "test", N_TEST))
+    for name, split, n_rows in sets:
         data = make_multilabel(n_rows, N_LABELS, N_FEATURES, split=split, random_state=3)
         save_xmc(folder / name, data.X, data.Y)
     lines = [json.dumps({"text": text, "labels": labels}) for text, labels in NOTES]

@@ -264,3 +264,18 @@ def test_stored_classes_keep_their_type_even_when_pickled():
 def test_invalid_stored_classes_are_rejected(stored):
     with pytest.raises(ValueError):
         LabelEncoding.from_stored(**stored)
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [("I219", "I21.9"), ("i21.9", "I21.9"), ("I21,9", "I21.9"), ("J45.90", "J45.9"), ("qqqq", None)],
+)
+def test_the_label_that_was_meant_is_found_among_all(asked, meant):
+    """Only the first 10,000 labels were compared: I219 gave H21.9."""
+    letters = "ABCDEFGHIJ"
+    names = [f"{letter}{number:02}.{digit}" for letter in letters for number in range(100) for digit in range(10)]
+    encoding = LabelEncoding()
+    encoding.extend([[f"Z{number}" for number in range(12_000)], names])
+    with pytest.raises(ValueError, match="is not among the 22000 known labels") as error:
+        encoding.columns([asked])
+    assert str(error.value).endswith("known labels" if meant is None else f"; did you mean {meant!r}?")

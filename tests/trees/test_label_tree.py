@@ -330,3 +330,8 @@ def test_the_tree_walks_of_the_core_reject_invalid_parents():
     for bad, root in (([-1], 1), ([-1], -1), ([-1, 7], 0), ([-1, -3], 0), ([1, -1], 0)):
         with pytest.raises(ValueError):
             _core.breadth_first(np.array(bad, dtype=np.int32), root)
+
+
+def test_a_small_file_cannot_ask_for_billions_of_labels():
+    with pytest.raises(ValueError, match=r"tree, line 1: 2,147,483,647 labels cannot be in a file of \d+ characters"):
+        LabelTree.from_text("ramify-label-tree 1 nodes 1 labels 2147483647\n-1 0\n")

@@ -287,6 +287,15 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         """The seed that was used: `random_state`, or a number drawn from it."""
         return self._attribute("seed_").seed
 
+    @property
+    def source_format_(self) -> str | None:
+        """The format of the file that the rows came from, if the command line has read them."""
+        return self.schema_.source_format if "fitted_" in self.__dict__ else None
+
+    @source_format_.setter
+    def source_format_(self, name: str | None) -> None:
+        self.schema_.source_format = name
+
     def _attribute(self, name: str) -> FittedModel:
         fitted: FittedModel | None = self.__dict__.get("fitted_")
         if fitted is None:

@@ -14,8 +14,9 @@ from scipy import sparse
 
 from ramify.base.answers import Threshold, best_columns, keep_best, no_entries, same_columns
 from ramify.base.model import NO_OPTIONS, Model, Query, State
+from ramify.base.online_model import OnlineModel
 from ramify.base.schema import Row, Schema
-from ramify.base.stream_schema import schema_from_state
+from ramify.base.stream_schema import StreamSchema, schema_from_state
 from ramify.common.validation import check_integer, check_number
 from ramify.data.csr import csr_rows
 from ramify.decide.decisions import check_thresholds
@@ -187,7 +188,12 @@ class FittedModel:
     ) -> FittedModel:
         """What a model file holds, checked."""
         schema = schema_from_state(owner, fitted["schema"])
+        for name, array in model["arrays"].items():
+            if not isinstance(array, np.ndarray):
+                raise ValueError(f"{name} must be an array, got {array!r:.60}")
         restored = model_class.from_state(State(model["values"], model["arrays"]))
+        if isinstance(restored, OnlineModel) and not isinstance(schema, StreamSchema):
+            raise ValueError("the model learns from streams, but its schema does not")
         for what in ("n_labels", "n_features"):
             of_model, of_schema = getattr(restored, what), getattr(schema, what)
             if of_model != of_schema:
@@ -198,7 +204,7 @@ class FittedModel:
                 raise ValueError(f"expected thresholds of at most {schema.n_labels} labels, got {thresholds!r:.60}")
             thresholds = check_thresholds(thresholds, len(thresholds))
         seed = check_integer("seed", fitted["seed"], at_least=0)
-        return cls(schema, restored, seed=seed, thresholds=thresholds, options=dict(fitted["options"]))
+        return cls(schema, restored, seed=seed, thresholds=thresholds, options=_checked_options(fitted["options"]))
 
     def __getstate__(self) -> dict[str, Any]:
         with self.lock:  # a schema that grows and its model must be copied at the same moment
@@ -210,3 +216,15 @@ class FittedModel:
     def __setstate__(self, state: dict[str, Any]) -> None:
         cls, model_state = state.pop("model")
         self.__dict__.update(state, model=cls.from_state(model_state), lock=threading.RLock())
+
+
+def _checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Search options: a share such as `slack`, or counts of at least one."""
+    return {
+        name: value
+        if value is None
+        else check_number(name, value, at_least=0, at_most=1)
+        if name == "slack"
+        else check_integer(name, value, at_least=1, at_most=2**31 - 1)
+        for name, value in options.items()
+    }

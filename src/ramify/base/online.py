@@ -234,17 +234,6 @@ class OnlineClassifier(ExtremeClassifier):
         n: int = self.model_.memory
         return n
 
-    @property
-    def source_format_(self) -> str | None:
-        """The format of the file that the rows came from, if a file or a stream set it."""
-        return getattr(self.schema_, "source_format", None) if "fitted_" in self.__dict__ else None
-
-    @source_format_.setter
-    def source_format_(self, name: str | None) -> None:
-        schema = self.schema_
-        assert isinstance(schema, StreamSchema)
-        schema.source_format = name
-
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         state.pop("_checked_settings", None)

@@ -80,6 +80,11 @@ class OnlineModel(Model):
         return n
 
     @property
+    def n_learned(self) -> int:
+        """Rows learned so far, where examples may be stored once or forgotten."""
+        return self.n_examples
+
+    @property
     def memory(self) -> int:
         """Bytes of everything learned."""
         n: int = self.learner.memory

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 import ramify
 from ramify import registry
 from ramify.base.fitted import FittedModel
+from ramify.common.validation import check_jobs
+from ramify.data.limits import widest
 from ramify.files.directory import ModelFileError, read_model, write_model
 from ramify.files.packing import pack, pack_parameters, unpack
 from ramify.files.version_2 import upgrade
@@ -54,6 +56,10 @@ def load(path: str | os.PathLike[str], verify: bool | None = None) -> Any:
         fitted = _fitted_model(name, manifest, arrays)
         parameters = unpack(manifest["parameters"], arrays, fitted.schema.vectorizer)
         classifier = registry.load_class(name)(**parameters)
+        for part in (classifier, *parameters.values()):  # check parameters now, not at the next training
+            if hasattr(part, "_check_parameters"):
+                part._check_parameters()
+                check_jobs(part.n_jobs)
         classifier._set_fitted(fitted)
     return classifier
 
@@ -85,14 +91,29 @@ def _reading(
             f"(saved by {str(manifest.get('library_version'))[:20]}): upgrade ramify"
         )
     try:
+        _check_sizes(manifest, sum(array.nbytes for array in arrays.values()))
         yield name, upgrade(manifest) if manifest["format_version"] == 2 else manifest, arrays
     except ModelFileError:
         raise
+    except RecursionError:
+        raise ModelFileError(
+            f"{path} has a manifest that is nested too deeply: it was damaged or made to break loading"
+        ) from None
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ModelFileError(
             f"{path} does not hold a sound {name} (saved by ramify {str(manifest.get('library_version'))[:20]}, "
             f"this is {ramify.__version__}): {type(error).__name__}: {error}"
         ) from error
+
+
+def _check_sizes(part: Any, n_bytes: int) -> None:
+    """Reject numbers of labels that are out of proportion to the arrays: models reserve memory for each label."""
+    for value in part.values() if isinstance(part, dict) else part:
+        if isinstance(value, dict | list):
+            _check_sizes(value, n_bytes)
+    n_labels = part.get("n_labels") if isinstance(part, dict) else None
+    if isinstance(n_labels, int) and n_labels > widest(n_bytes):
+        raise ValueError(f"{n_labels:,} labels cannot be in {n_bytes:,} bytes of arrays")
 
 
 def _fitted_model(name: str, manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:

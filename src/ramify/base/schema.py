@@ -29,7 +29,7 @@ from ramify.base.rows import (
     row_from_dict,
 )
 from ramify.common.progress import phase
-from ramify.common.validation import check_integer
+from ramify.common.validation import check_choice, check_integer
 from ramify.data.labels import LabelEncoding
 from ramify.data.names import NameTable
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 Row = tuple[NDArray[np.int32], NDArray[np.float32]]
 
+_SOURCE_FORMATS = ("xmc", "libsvm", "libsvm-zero-based", "jsonl", "fasttext")
 _ONE_ROW_TYPES = (sparse.csr_array, sparse.csr_matrix)
 
 
@@ -56,6 +57,7 @@ class Schema:
         self.feature_names: NDArray[np.object_] | None = None  # columns of a DataFrame
         self.label_names: NameTable | None = None
         self.column_names: NameTable | None = None
+        self.source_format: str | None = None  # of the file: the same number may be another feature in another format
 
     @classmethod
     def sharing(cls, owner: str, other: Schema) -> Self:
@@ -211,6 +213,8 @@ class Schema:
             state["label_names"] = self.label_names
         if self.column_names is not None:
             state["feature_column_names"] = self.column_names
+        if self.source_format is not None:
+            state["source_format"] = self.source_format
         if self.vectorizer is not None:
             from ramify.data.text import vectorizer_state
 
@@ -229,10 +233,15 @@ class Schema:
             schema.label_names = check_name_table(state["label_names"], schema.n_labels, "label")
         if "feature_column_names" in state:
             schema.column_names = check_name_table(state["feature_column_names"], schema.n_features, "feature")
+        if "source_format" in state:
+            schema.source_format = check_choice("source_format", state["source_format"], _SOURCE_FORMATS)
         if "vectorizer" in state:
             from ramify.data.text import vectorizer_from_state
 
             schema.vectorizer = vectorizer_from_state(*state["vectorizer"])
+            width = schema.vectorizer.transform([""]).shape[1]
+            if width > schema.n_features:
+                raise ValueError(f"the vectorizer has {width} features, but the model {schema.n_features}")
         return schema
 
     def snapshot(self) -> Self:

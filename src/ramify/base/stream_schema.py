@@ -48,7 +48,6 @@ class StreamSchema(Schema):
     def __init__(self, owner: str) -> None:
         super().__init__(owner)
         self.named_columns: dict[str, int] | None = None  # of features that dicts name
-        self.source_format: str | None = None  # of the file: the same number may be another feature in another format
 
     # --- learning -------------------------------------------------------------------------------------------------
 
@@ -213,14 +212,11 @@ class StreamSchema(Schema):
                 "names": NameTable.from_names(list(self.named_columns)),
                 "columns": np.fromiter(self.named_columns.values(), np.int64, len(self.named_columns)),
             }
-        if self.source_format is not None:
-            state["source_format"] = self.source_format
         return state
 
     @classmethod
     def from_state(cls, owner: str, state: Mapping[str, Any]) -> Self:
         schema = super().from_state(owner, state)
-        schema.source_format = state.get("source_format")
         if "named_columns" in state:
             names, columns = state["named_columns"]["names"].tolist(), state["named_columns"]["columns"]
             known = dict(zip(names, columns.tolist(), strict=True))

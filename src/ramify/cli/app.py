@@ -32,8 +32,21 @@ def _print_version(is_wanted: bool) -> None:
 
 @app.callback()
 def common(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
     ] = False,
+    max_unpacked: Annotated[
+        int | None,
+        typer.Option(
+            "--max-unpacked",
+            metavar="BYTES",
+            min=1,
+            help="How far a compressed file may expand; a hundredfold, but at least 64 MB, by default.",
+        ),
+    ] = None,
 ) -> None:
-    pass
+    if max_unpacked is not None:
+        from ramify.data import limits
+
+        context.with_resource(limits.max_unpacked(max_unpacked))

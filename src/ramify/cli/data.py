@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -15,13 +17,27 @@ from ramify.cli import output
 from ramify.cli.models import labels_are_columns, labels_at, parse_label, takes_any_width, takes_text
 from ramify.cli.options import DataFormat, RowFormat, open_stdin
 from ramify.data import DataError, iter_fasttext, iter_jsonl, load_data, load_fasttext, load_jsonl, read_names
-from ramify.data.files import check_is_text, iter_lines, read_start
+from ramify.data.fasttext import parse_line
+from ramify.data.files import (
+    BYTE_ORDER_MARK,
+    GZIP_MAGIC,
+    ZIP_MAGIC,
+    check_is_text,
+    decode_line,
+    iter_lines,
+    read_start,
+    split_lines,
+)
+from ramify.data.jsonl import parse_record
 from ramify.data.lines import iter_xmc
-from ramify.data.load import find_format
+from ramify.data.load import find_format, format_of_content, holds_numbers, suffix_format
 
 # Rows that `predict` reads, answers and writes at a time.
 CHUNK = 4096
 
+_TEXT_KINDS = ("text", "jsonl", "fasttext")
+_OF_TEXTS = "but the model was trained on texts"
+_GIVE_TEXTS = "give texts (JSONL, or one per line), or numbers that `ramify convert --model` has made of them"
 _SAME_KIND = "use a file written like the training data"
 
 
@@ -85,7 +101,10 @@ def read_labelled(
 def read_for(model: Any, path: Path, format: DataFormat | None, threads: int = -1) -> LabelledRows:
     """Read a data file that a model will predict; refuse one that does not fit the model."""
     has_fixed_width = not takes_any_width(model)
-    source = getattr(model, "source_format_", None)
+    source = model.source_format_
+    if format is None:
+        format = DataFormat(find_format(path))
+        check_libsvm_fits(model, format.value, path)
     data = read_labelled(
         path,
         format,
@@ -105,8 +124,16 @@ def check_fits(model: Any, X: Any, path: Path) -> None:
         hint = "train a model on texts, or vectorise these as the training data were"
         raise DataError("these are texts, but the model was trained on numbers", path, hint=hint)
     if not is_text and not takes_any_width(model) and X.shape[1] != model.n_features_in_:
+        if takes_text(model):
+            raise DataError(f"these are numbers ({X.shape[1]} features), {_OF_TEXTS}", path, hint=_GIVE_TEXTS)
         hint = "vectorise test and training data together"
         raise DataError(f"the data have {X.shape[1]} features, the model {model.n_features_in_}", path, hint=hint)
+
+
+def check_libsvm_fits(model: Any, kind: str, path: Path) -> None:
+    """Refuse libsvm for a model of texts unless --format asks for it: such files do not say how wide they are."""
+    if kind == "libsvm" and takes_text(model):
+        raise DataError(f"these are numbers (libsvm), {_OF_TEXTS}", path, hint=f"{_GIVE_TEXTS} (with --format libsvm)")
 
 
 def truth_for(model: Any, data: LabelledRows) -> tuple[csr_array, int]:
@@ -226,8 +253,7 @@ def rows_to_predict(
         return iter([Chunk(list(texts), texts)])
     if path is None or str(path) == "-":
         stdin = open_stdin(path is not None, "give a file, --text, or texts on stdin, one per line")
-        check_takes_text(model, "stdin")
-        return _from_stdin(stdin.buffer)
+        return _from_stdin(model, stdin, format, threads)
     return _from_file(model, path, format, threads)
 
 
@@ -257,7 +283,9 @@ def _n_rows(X: Any) -> int:
 
 def _from_file(model: Any, path: Path, format: RowFormat | None, threads: int) -> Iterator[Chunk]:
     kind = _kind_of(model, path) if format is None else format.value
-    if kind in ("text", "jsonl", "fasttext"):
+    if format is None:
+        check_libsvm_fits(model, kind, path)
+    if kind in _TEXT_KINDS:
         check_is_text(read_start(path, 4096), path)
         check_fits(model, [], path)
         lines = (text for _, text in iter_lines(path)) if kind == "text" else _texts(path, kind)
@@ -269,8 +297,12 @@ def _from_file(model: Any, path: Path, format: RowFormat | None, threads: int) -
 
 def _kind_of(model: Any, path: Path) -> str:
     kind = find_format(path)
-    # A file of no recognised format counts as XMC; for a model of texts it is more likely to be plain text.
-    return "text" if kind in ("xmc", "libsvm") and takes_text(model) else kind
+    return kind if suffix_format(path) is not None else _kind_for(model, kind, read_start(path))
+
+
+def _kind_for(model: Any, kind: str, start: bytes) -> str:
+    """Text of no recognised format counts as XMC; for a model of texts it is plain text, unless it can only be rows."""
+    return "text" if kind in ("xmc", "libsvm") and takes_text(model) and not holds_numbers(start) else kind
 
 
 def _texts(path: Path, kind: str) -> Iterator[str]:
@@ -290,24 +322,46 @@ def _from_xmc(model: Any, path: Path, threads: int) -> Iterator[Chunk]:
         yield Chunk(data.X)
 
 
-def _from_stdin(stream: BinaryIO) -> Iterator[Chunk]:
-    """Lines as soon as they arrive, so that a person or a slow program gets an answer to each."""
-    left = b""
-    line_number = 0
-    while True:
-        block = stream.read1(1 << 16) if hasattr(stream, "read1") else stream.read(1 << 16)
-        lines = (left + block).split(b"\n")
-        left = lines.pop() if block else b""
-        if not block and lines == [b""]:
+def _from_stdin(model: Any, stream: BinaryIO, format: RowFormat | None, threads: int) -> Iterator[Chunk]:
+    """Texts as soon as their lines arrive, so that a person or a slow program gets an answer to each; else all at once.
+
+    Numbers and compressed data are copied to a file first.
+    """
+    blocks = iter(lambda: stream.read1(1 << 16) if hasattr(stream, "read1") else stream.read(1 << 16), b"")
+    start = b""
+    while not start.strip() and (block := next(blocks, b"")):
+        start += block
+    if not start:
+        return
+    blocks = itertools.chain([start], blocks)
+    if not start.startswith((GZIP_MAGIC, ZIP_MAGIC)):
+        check_is_text(start[:4096], "stdin")
+        kind = _kind_for(model, format_of_content(start, "stdin"), start) if format is None else format.value
+        starts_with_digit = start.removeprefix(BYTE_ORDER_MARK).lstrip()[:1].isdigit()
+        if kind in _TEXT_KINDS or (format is None and not starts_with_digit):
+            check_takes_text(model, "stdin")
+            yield from _texts_of_lines(blocks, kind)
             return
+    with tempfile.NamedTemporaryFile(prefix="ramify-stdin-") as copy:
+        copy.writelines(blocks)
+        copy.flush()
+        try:
+            yield from _from_file(model, Path(copy.name), format, threads)
+        except DataError as error:
+            raise DataError(error.message, "stdin", error.line, error.column, error.hint) from None
+
+
+def _texts_of_lines(blocks: Iterable[bytes], kind: str) -> Iterator[Chunk]:
+    number = 0
+    for lines in split_lines(blocks):
         texts = []
         for line in lines:
-            line_number += 1
-            try:
-                texts.append(line.decode("utf-8").rstrip("\r"))
-            except UnicodeDecodeError:
-                raise DataError("this is not UTF-8", "stdin", line_number, hint="convert it to UTF-8 first") from None
+            number += 1
+            text = decode_line(line, "stdin", number)
+            if kind == "text":
+                texts.append(text)
+            elif text.strip():
+                parse = parse_line if kind == "fasttext" else partial(parse_record, labels_required=False)
+                texts.append(parse(text, "stdin", number).text)
         if texts:
             yield Chunk(texts, texts)
-        if not block:
-            return

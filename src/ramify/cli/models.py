@@ -60,6 +60,15 @@ def learns_one_class(classifier: Any) -> bool:
     return not get_tags(classifier).classifier_tags.multi_label
 
 
+def rows_learned(model: Any) -> int | None:
+    """Rows that a model has learned; 0 before the first, None if it does not say."""
+    if not hasattr(model, "model_"):
+        return 0
+    inner = getattr(model.model_, "inner", model.model_)
+    n: int | None = getattr(inner, "n_learned", None)
+    return n
+
+
 def trees_of(model: Any) -> list[Any]:
     """The label trees of a model: those of an ensemble, the one that an online model has grown, or none."""
     trained = getattr(model, "trees_", None)

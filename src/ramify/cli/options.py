@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Callable
@@ -149,12 +150,16 @@ def n_jobs(threads: int | None) -> int:
 
 
 def open_stdin(is_named: bool, advice: str) -> Any:
-    """Standard input. Refuses one that is closed, and a terminal unless the command line names it with "-"."""
+    """The bytes of stdin. Refuses one that is closed, and a terminal unless the command line names it with "-"."""
     if sys.stdin is None or sys.stdin.closed:
         raise ValueError(f"no input, stdin is closed: {advice}")
     if not is_named and sys.stdin.isatty():
         raise ValueError(f"no input: {advice}")
-    return sys.stdin
+    if not sys.stdin.readable():
+        raise ValueError(f"no input, stdin is not open for reading: {advice}")
+    if hasattr(sys.stdin, "buffer"):
+        return sys.stdin.buffer
+    return io.BytesIO(sys.stdin.read().encode())  # a program that calls `run` may have replaced it
 
 
 def parse_ks(text: str) -> list[int]:
@@ -210,6 +215,6 @@ def parse_assignments(given: list[str] | None, flag: str, example: str) -> dict[
             raise ValueError(f"{flag} takes NAME=VALUE, such as {example}; got {text!r}")
         try:
             found[name] = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             found[name] = value
     return found

@@ -10,6 +10,9 @@ from typing import Any
 
 import joblib
 
+# More threads than any machine has: a larger n_jobs means all of them.
+MAX_THREADS = 4096
+
 
 def check_integer(name: str, value: Any, *, at_least: int | None = None, at_most: int | None = None) -> int:
     """Return an integer within bounds; True and False are not accepted.
@@ -81,7 +84,7 @@ def number_of_threads(n_jobs: int | None) -> int:
     """Return the number of threads for `n_jobs`: None is 1 unless joblib sets more, -1 is all usable cores."""
     check_jobs(n_jobs)
     if n_jobs is not None and n_jobs > 0:
-        return int(n_jobs)
+        return min(int(n_jobs), MAX_THREADS)
     threads = int(joblib.effective_n_jobs(n_jobs))
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(threads, allowed))

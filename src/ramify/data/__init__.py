@@ -7,6 +7,7 @@ from ramify.data.errors import DataError
 from ramify.data.fasttext import iter_fasttext, load_fasttext
 from ramify.data.files import read_names
 from ramify.data.jsonl import iter_jsonl, load_jsonl
+from ramify.data.limits import max_unpacked
 from ramify.data.load import load_data
 from ramify.data.npz import load_npz, save_npz
 from ramify.data.xmc import load_libsvm, load_xmc, save_xmc
@@ -26,6 +27,7 @@ __all__ = [
     "load_libsvm",
     "load_npz",
     "load_xmc",
+    "max_unpacked",
     "read_names",
     "save_npz",
     "save_xmc",

@@ -27,20 +27,28 @@ def iter_fasttext(path: PathLike) -> Iterator[LabelledText]:
     """
     check_is_text(read_start(path, 4096), path)
     for number, line in iter_lines(path):
-        if not line.strip():
-            continue
-        words = line.split()
-        # Labels usually come first: search the other words only if the line contains more labels.
-        n_first = next((place for place, word in enumerate(words) if not word.startswith(PREFIX)), len(words))
-        labels = [word.removeprefix(PREFIX) for word in words[:n_first]]
-        words = words[n_first:]
-        if line.count(PREFIX) > n_first:
-            labels += [word.removeprefix(PREFIX) for word in words if word.startswith(PREFIX)]
-            words = [word for word in words if not word.startswith(PREFIX)]
-        if "" in labels:
-            column = line.index(PREFIX) + 1 if len(labels) == 1 else None
-            raise DataError(f"a label has no name after {PREFIX}", path, number, column, _EXAMPLE)
-        yield LabelledText(" ".join(words), labels)
+        if line.strip():
+            yield parse_line(line, path, number)
+
+
+def parse_line(line: str, path: PathLike, number: int) -> LabelledText:
+    """Parse one line; errors contain the line number.
+
+    >>> parse_line("__label__R07.9 acute chest pain", "notes.txt", 1)
+    LabelledText(text='acute chest pain', labels=['R07.9'])
+    """
+    words = line.split()
+    # Labels usually come first: search the other words only if the line contains more labels.
+    n_first = next((place for place, word in enumerate(words) if not word.startswith(PREFIX)), len(words))
+    labels = [word.removeprefix(PREFIX) for word in words[:n_first]]
+    words = words[n_first:]
+    if line.count(PREFIX) > n_first:
+        labels += [word.removeprefix(PREFIX) for word in words if word.startswith(PREFIX)]
+        words = [word for word in words if not word.startswith(PREFIX)]
+    if "" in labels:
+        column = line.index(PREFIX) + 1 if len(labels) == 1 else None
+        raise DataError(f"a label has no name after {PREFIX}", path, number, column, _EXAMPLE)
+    return LabelledText(" ".join(words), labels)
 
 
 def load_fasttext(path: PathLike) -> tuple[list[str], list[list[str]]]:

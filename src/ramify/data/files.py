@@ -9,17 +9,20 @@ import io
 import os
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import IO, Any, TypeAlias
 
 from ramify.data.errors import DataError
+from ramify.data.limits import check_unpacked
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZIP_MAGIC = b"PK\x03\x04"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _TRUNCATED = "the file is truncated or damaged; download or write it again"
+_READ_AT_ONCE = 1 << 18
 
 
 @contextlib.contextmanager
@@ -39,9 +42,8 @@ def data_errors(path: PathLike) -> Iterator[None]:
 
 def read_bytes(path: PathLike) -> bytes:
     """Return the whole content, decompressed if it is gzip."""
-    with data_errors(path):
-        content = Path(path).read_bytes()
-        return gzip.decompress(content) if content.startswith(GZIP_MAGIC) else content
+    with data_errors(path), open_unpacked(path) as stream:
+        return stream.read()
 
 
 def read_start(path: PathLike, n_bytes: int = 65536) -> bytes:
@@ -70,8 +72,9 @@ def iter_lines(path: PathLike) -> Iterator[tuple[int, str]]:
 
 def decode_line(line: bytes, path: PathLike, number: int) -> str:
     """Decode a line of UTF-8; a byte order mark in line 1 is dropped."""
+    line = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
     try:
-        return line.decode("utf-8-sig" if number == 1 else "utf-8")
+        return line.decode("utf-8")
     except UnicodeDecodeError as error:
         column = len(line[: error.start].decode("utf-8")) + 1
         message = f"byte 0x{line[error.start]:02x} is not UTF-8"
@@ -123,24 +126,73 @@ def replaced_when_complete(path: PathLike) -> Iterator[IO[bytes]]:
 
 
 def open_unpacked(path: PathLike) -> IO[bytes]:
-    """Open a file for reading, decompressed if it is gzip."""
+    """Open a file for reading, decompressed if it is gzip, within the limit of `ramify.data.max_unpacked`."""
     raw = open(path, "rb")  # noqa: SIM115  (the caller closes it)
     if raw.peek(2)[:2] == GZIP_MAGIC:
-        packed = _ClosingGzipFile(fileobj=raw)
-        return io.BufferedReader(packed)
+        return io.BufferedReader(_Unpacked(raw, path), _READ_AT_ONCE)
     return raw
 
 
-class _ClosingGzipFile(gzip.GzipFile):
-    """A GzipFile that also closes the underlying file."""
+class _Unpacked(io.RawIOBase):
+    """The content of a gzip file. Reading raises if it expands too far; closing it closes the file."""
 
-    def __init__(self, fileobj: IO[bytes]) -> None:
-        super().__init__(fileobj=fileobj, mode="rb")
-        self._raw = fileobj
+    def __init__(self, raw: io.BufferedReader, path: PathLike) -> None:
+        self._raw, self._path = raw, path
+        self._unpacked = gzip.GzipFile(fileobj=raw, mode="rb")
+        self._n_unpacked = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self._unpacked.read1(len(buffer))
+        buffer[: len(content)] = content
+        self._n_unpacked += len(content)
+        check_unpacked(self._n_unpacked, self._raw.tell(), self._path)
+        return len(content)
 
     def close(self) -> None:
         super().close()
+        self._unpacked.close()
         self._raw.close()
+
+
+class LineSplitter:
+    """Cut blocks of bytes into lines, in linear time even if a line spans many blocks.
+
+    >>> splitter = LineSplitter()
+    >>> splitter.feed(b"ab"), splitter.feed(b"c\\r\\nd"), splitter.rest
+    ([], [b'abc'], b'd')
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def feed(self, block: bytes) -> list[bytes]:
+        """The lines that the block completes, without their ends."""
+        first, newline, others = block.partition(b"\n")
+        self._parts.append(first)
+        if not newline:
+            return []
+        *lines, left = others.split(b"\n")
+        lines.insert(0, b"".join(self._parts))
+        self._parts = [left]
+        return [line.removesuffix(b"\r") for line in lines]
+
+    @property
+    def rest(self) -> bytes:
+        """What came after the last newline."""
+        return b"".join(self._parts).removesuffix(b"\r")
+
+
+def split_lines(blocks: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """The lines that each block completes, as soon as it arrives; the last needs no newline."""
+    splitter = LineSplitter()
+    for block in blocks:
+        if lines := splitter.feed(block):
+            yield lines
+    if splitter.rest:
+        yield [splitter.rest]
 
 
 def _set_usual_mode(path: str) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import itertools
-import re
+import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +19,8 @@ from ramify.data.names import NameTable
 # Common types of the labels of one row; `read_labels` handles the others.
 _PLAIN_CLASSES = (str, int, float, np.integer, np.bool_)
 _PLAIN_LABELS = {str, int, np.int32, np.int64}
+# Names that are compared with an unknown label.
+_SIMILAR = 1000
 _PLAIN_COLLECTIONS = {list, tuple, set, frozenset}
 
 
@@ -107,11 +108,10 @@ class LabelEncoding:
             raise ValueError(f"expected {n_labels} label names, got {n_names}")
         encoding.kind, encoding.n_labels = kind, n_labels
         if isinstance(classes, NameTable):
-            if dtype != "object" and not re.fullmatch(r"<U[0-9]{1,6}", dtype):
-                raise ValueError(f"the type of label names must be a numpy string type or object, got {dtype!r}")
-            encoding._table, encoding._dtype = classes, np.dtype(dtype)
+            encoding._table = classes
+            encoding._dtype = np.dtype(object) if dtype == "object" else classes.string_dtype(dtype)
         elif classes is not None:
-            if not isinstance(classes, np.ndarray) or classes.ndim != 1:
+            if not isinstance(classes, np.ndarray) or classes.ndim != 1 or classes.dtype.kind not in "biuf":
                 raise ValueError("label names must be a 1-D array")
             encoding._classes = classes
         return encoding
@@ -271,11 +271,28 @@ def _is_known(label: Any, index: dict[Any, int]) -> bool:
 
 
 def _nearest(label: Any, index: dict[Any, int]) -> str:
+    """The label that was probably meant: equal but for case and punctuation, or else the most similar one."""
     if not isinstance(label, str):
         return ""
-    names = itertools.islice((name for name in index if isinstance(name, str)), 10_000)
-    near = difflib.get_close_matches(label, names, n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    wanted = _letters(label)
+    names = [name for name in index if isinstance(name, str)]
+    near = next((name for name in names if _letters(name) == wanted), None)
+    if near is None:
+        # Similarity is slow to compute: only for names that share their start and end with the label.
+        best = heapq.nlargest(_SIMILAR, names, key=lambda name: _shared(name, label) + _shared(name[::-1], label[::-1]))
+        near = next(iter(difflib.get_close_matches(label, best, n=1)), None)
+    return "" if near is None else f"; did you mean {near!r}?"
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name)).casefold()
+
+
+def _shared(one: str, other: str) -> int:
+    """Characters that both begin with."""
+    return next(
+        (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
 
 
 def _as_array(names: list[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -56,7 +56,7 @@ class LineParser:
     XMC needs no header here. A header may be anywhere (files may be concatenated). It gives the minimum number of
     features and the number of rows that follow, including blank ones; other blank lines are skipped. Libsvm features
     count from 1 unless `zero_based`. `on_bad_line` is called for each bad line; without it a bad line raises after the
-    rows before it were yielded.
+    rows before it were yielded. `max_features` is the number of features that rows may have; then all have this width.
 
     >>> rows = next(LineParser("xmc", "stdin").parse([b"7,3 0:0.5 4:1", b"12 2:1"]))
     >>> rows.labels, rows.X.shape
@@ -70,12 +70,15 @@ class LineParser:
         *,
         zero_based: bool = False,
         one_label: bool = False,
+        max_features: int | None = None,
         on_bad_line: Callable[[DataError], None] | None = None,
     ) -> None:
         self.format, self.source = format, source
         self.zero_based, self.one_label = zero_based, one_label
         self.on_bad_line = on_bad_line
-        self.n_lines = self.n_bad_lines = self.n_features = 0
+        self.n_lines = self.n_bad_lines = 0
+        self.max_features = _MOST_FEATURES if max_features is None else max_features
+        self.n_features = 0 if max_features is None else max_features
         self._announced = 0  # rows of the last header not read yet
 
     def parse(self, lines: list[bytes]) -> Iterator[LabelledBatch]:
@@ -114,7 +117,7 @@ class LineParser:
                 header = _HEADER.fullmatch(line) if len(line) <= _LONGEST_HEADER else None
                 if header is not None:
                     self._announced = int(header[1])
-                    self.n_features = max(self.n_features, min(int(header[2]), _MOST_FEATURES))
+                    self.n_features = max(self.n_features, min(int(header[2]), self.max_features))
                     continue
                 is_blank = is_blank and self._announced == 0
                 self._announced = max(0, self._announced - 1)
@@ -138,11 +141,11 @@ class LineParser:
         text = b"\n".join([*lines, b""])
         try:
             if self.format == "xmc":
-                header = f"{len(lines)} {_MOST_FEATURES} {_MOST_LABELS}\n".encode()
+                header = f"{len(lines)} {self.max_features} {_MOST_LABELS}\n".encode()
                 parsed = _core.parse_xmc(header + text)
             else:
                 first = 0 if self.zero_based else 1
-                parsed = _core.parse_libsvm(text, first_feature=first, n_features=_MOST_FEATURES)
+                parsed = _core.parse_libsvm(text, first_feature=first, n_features=self.max_features)
         except _core.TextError as error:
             message, line, column, hint = error.args
             position = line - 2 if self.format == "xmc" else line - 1

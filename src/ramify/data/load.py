@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NoReturn, TypeAlias, get_args
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from ramify.data.dataset import Dataset
 from ramify.data.errors import DataError
 from ramify.data.fasttext import PREFIX, load_fasttext
-from ramify.data.files import ZIP_MAGIC, PathLike, check_is_text, read_names, read_start
+from ramify.data.files import BYTE_ORDER_MARK, ZIP_MAGIC, PathLike, check_is_text, read_names, read_start
 from ramify.data.jsonl import load_jsonl
 from ramify.data.npz import load_npz
 from ramify.data.xmc import load_libsvm, load_xmc
@@ -29,7 +29,12 @@ BY_SUFFIX: dict[str, Format] = {
     ".svmlight": "libsvm",
     ".xmc": "xmc",
 }
+_TABLES = (".csv", ".tsv")
+_AS_LINES = 'write one JSON object per line, such as {"text": "…", "labels": ["…"]}, or texts alone with --format text'
+_ARRAY = re.compile(rb"\s*\[\s*\{")
 _HEADER = re.compile(rb"\s*\d+[ \t]+\d+[ \t]+\d+\s*")
+_LABELS, _NUMBERED = re.compile(rb"\d+(?:,\d+)*"), re.compile(rb"\d+:[-+]?[.\d]\S*")
+_LINES_TO_TRY = 20
 _FEATURE = re.compile(rb"(^|\s)\d+:[-+.\d]")
 
 
@@ -80,28 +85,76 @@ def load_data(
 
 def find_format(path: PathLike) -> Format:
     """Detect the format of a file from its suffix before .gz, or else from its first bytes."""
-    name = Path(path).name.removesuffix(".gz")
     start = read_start(path)  # even if the suffix decides: this reports a missing file
-    known = BY_SUFFIX.get(Path(name).suffix.lower())
+    known = suffix_format(path)
     if known is not None:
         return known
     if start.startswith(ZIP_MAGIC):
         return "npz"
     check_is_text(start, path)
-    if start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(PREFIX.encode()):
+    return format_of_content(start, path)
+
+
+def suffix_format(path: PathLike) -> Format | None:
+    """The format that a file name stands for; raises if it is one that cannot be read."""
+    suffix = Path(Path(path).name.removesuffix(".gz")).suffix.lower()
+    if suffix in _TABLES:
+        _refuse_table(path)
+    return BY_SUFFIX.get(suffix)
+
+
+def format_of_content(start: bytes, source: PathLike) -> Literal["xmc", "libsvm", "jsonl", "fasttext"]:
+    """Detect the format of text from its first bytes; raises for tables and JSON arrays, which cannot be read."""
+    start = start.removeprefix(BYTE_ORDER_MARK)
+    if start.lstrip().startswith(PREFIX.encode()):
         return "fasttext"
+    if _ARRAY.match(start):
+        hint = "write one object per line, as `jq -c '.[]'` does"
+        raise DataError("this is one JSON array, not one JSON object per line", source, hint=hint)
+    if _is_table(start):
+        _refuse_table(source)
     return format_of_text(start)
 
 
 def format_of_text(start: bytes) -> Literal["xmc", "libsvm", "jsonl"]:
-    """Detect the format of text from its first bytes."""
-    start = start.removeprefix(b"\xef\xbb\xbf")
+    """Detect the format of lines from their first bytes."""
+    start = start.removeprefix(BYTE_ORDER_MARK)
     if start.lstrip().startswith(b"{"):
         return "jsonl"
     first_line = start.split(b"\n", 1)[0]
     if not _HEADER.fullmatch(first_line) and _FEATURE.search(first_line):
         return "libsvm"
     return "xmc"  # if it is something else, the errors about the header say what to do
+
+
+def holds_numbers(start: bytes) -> bool:
+    """Whether the first lines can only be XMC text or libsvm: nothing but labels and features.
+
+    >>> holds_numbers(b"2 3 4\\n0,3 1:0.5\\n"), holds_numbers(b"1 1:0.5 3:1\\n"), holds_numbers(b"call at 5:30\\n")
+    (True, True, False)
+    """
+    lines = start.removeprefix(BYTE_ORDER_MARK).split(b"\n")[:_LINES_TO_TRY]
+    if _HEADER.fullmatch(lines[0]):
+        del lines[0]
+    rows = [line.split(b"#", 1)[0].split() for line in lines]
+    if rows and len(rows[-1]) > 1:
+        rows[-1].pop()  # may be cut off
+    return any(b":" in token for row in rows for token in row) and all(
+        _NUMBERED.fullmatch(token) or (place == 0 and _LABELS.fullmatch(token))
+        for row in rows
+        for place, token in enumerate(row)
+    )
+
+
+def _is_table(start: bytes) -> bool:
+    """Whether the first line holds nothing but names of columns, and "text" is one of them."""
+    first_line = start.split(b"\n", 1)[0][:1000]
+    fields = [field.strip(b" \"'\r").lower() for field in re.split(rb"[,;\t]", first_line)]
+    return len(fields) > 1 and b"text" in fields and all(re.fullmatch(rb"\w+", field) for field in fields)
+
+
+def _refuse_table(source: PathLike) -> NoReturn:
+    raise DataError("tables (CSV, TSV) cannot be read", source, hint=_AS_LINES)
 
 
 def indicator_of(labels: Iterable[Iterable[str]], label_names: Sequence[str] = ()) -> tuple[csr_array, list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 # Lone surrogates occur in text read from damaged files; they must survive a round trip like any other name.
 _ERRORS = "surrogatepass"
+_USUAL_WIDTH = 64
 _NEWLINE = ord("\n")
 
 
@@ -37,6 +39,18 @@ class NameTable:
         offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
         np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)), out=offsets[1:])
         return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets)
+
+    def string_dtype(self, name: str) -> np.dtype[np.str_]:
+        """The numpy type "<U7" for these names, but not much wider than they need: an array would fill the memory.
+
+        >>> NameTable.from_names(["a", "bcd"]).string_dtype("<U7"), NameTable.from_names(["a"]).string_dtype("<U999999")
+        (dtype('<U7'), dtype('<U1'))
+        """
+        if not isinstance(name, str) or not re.fullmatch(r"<U[0-9]{1,6}", name):
+            raise ValueError(f"the type of names must be a numpy string type or object, got {name!r:.60}")
+        longest = int(np.diff(self.offsets).max(initial=0))
+        width = int(name[2:])
+        return np.dtype(f"<U{width if width <= max(_USUAL_WIDTH, longest) else max(longest, 1)}")
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

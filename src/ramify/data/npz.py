@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tokenize
 import zipfile
 from collections.abc import Sequence
 from typing import Any
@@ -15,6 +17,7 @@ from ramify.data.csr import csr_rows
 from ramify.data.dataset import Dataset, as_features, as_indicator
 from ramify.data.errors import DataError
 from ramify.data.files import ZIP_MAGIC, PathLike, data_errors, read_start, replaced_when_complete
+from ramify.data.limits import check_unpacked, check_width
 from ramify.data.names import NameTable
 
 _VERSION = 1
@@ -78,8 +81,13 @@ def load_npz(path: PathLike) -> Dataset:
             if "ramify_dataset" not in members:
                 found = ", ".join(sorted(members)[:6]) or "nothing"
                 raise DataError(f"this npz file is not a ramify data set (it has {found})", path, hint=_WRITE_AGAIN)
-            arrays = {name: _read_array(archive, info) for name, info in members.items() if _is_known(name)}
-        return _checked_dataset(arrays)
+            known = {name: info for name, info in members.items() if _is_known(name)}
+            check_unpacked(sum(info.file_size for info in known.values()), os.path.getsize(path), path)
+            arrays = {name: _read_array(archive, info) for name, info in known.items()}
+        data = _checked_dataset(arrays)
+        for what, width in (("features", data.n_features), ("labels", data.n_labels)):
+            check_width(what, width, sum(array.nbytes for array in arrays.values()), path)
+        return data
     except DataError:
         raise
     except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError) as error:
@@ -100,7 +108,10 @@ def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]
         version = npy.read_magic(stream)
         if version != (1, 0):
             raise ValueError(f"array {info.filename} has the unknown npy version {version}")
-        shape, _, dtype = npy.read_array_header_1_0(stream)
+        try:
+            shape, _, dtype = npy.read_array_header_1_0(stream)
+        except (tokenize.TokenError, SyntaxError, TypeError, RecursionError) as error:  # numpy evaluates the header
+            raise ValueError(f"array {info.filename} has a damaged header ({error})") from error
         if dtype.hasobject or len(shape) != 1:
             raise ValueError(f"array {info.filename} must be a plain array with one dimension")
         n_bytes = shape[0] * dtype.itemsize

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import warnings
 from collections.abc import Iterable
 from typing import Any, TypeAlias
@@ -116,11 +117,11 @@ def vectorizer_from_state(meta: dict[str, Any], arrays: dict[str, NDArray[Any]])
     if params.get("dtype") not in _DTYPES or params.get("input") != "content":
         raise ValueError(f"the saved {meta['class']} must have a dtype of {' or '.join(_DTYPES)} and read text")
     params["dtype"] = np.dtype(params["dtype"]).type
-    if not isinstance(params.get("ngram_range"), list):
+    if not _is_ngram_range(params.get("ngram_range")):
         raise ValueError(f"the saved {meta['class']} has no ngram_range")
     params["ngram_range"] = tuple(params["ngram_range"])
     if cls is HashingVectorizer:
-        return cls(**params)
+        return _usable(cls(**params))
     for name in ("term_bytes", "term_offsets", *(("idf",) if params.get("use_idf", True) else ())):
         if name not in arrays:
             raise ValueError(f"the saved TfidfVectorizer has no array {name}")
@@ -130,16 +131,31 @@ def vectorizer_from_state(meta: dict[str, Any], arrays: dict[str, NDArray[Any]])
         raise ValueError("the saved TfidfVectorizer has no terms, or duplicate terms")
     is_fixed = bool(meta.get("has_fixed_vocabulary"))
     vectorizer = cls(**params, vocabulary=vocabulary if is_fixed else None)
-    vectorizer._validate_params()
     vectorizer.vocabulary_, vectorizer.fixed_vocabulary_ = vocabulary, is_fixed
     # Setting idf_ also initialises the rest. A fit would process every term again, and take most of the loading time.
     if not vectorizer.use_idf:
-        return _without_idf(vectorizer)
+        return _usable(_without_idf(vectorizer))
     idf = np.asarray(arrays["idf"])
     if idf.shape != (len(terms),) or str(idf.dtype) not in _DTYPES or np.isnan(idf).any():
         raise ValueError(f"the saved TfidfVectorizer needs {len(terms)} idf values")
     vectorizer.idf_ = idf
+    return _usable(vectorizer)
+
+
+def _usable(vectorizer: Vectorizer) -> Vectorizer:
+    """The vectorizer, if it can read a text: wrong parameters are found when it is loaded, not when it is used."""
+    try:
+        vectorizer._validate_params()
+        vectorizer.transform([""])
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, re.error) as error:
+        raise ValueError(f"the saved {type(vectorizer).__name__} does not work: {error}") from error
     return vectorizer
+
+
+def _is_ngram_range(given: Any) -> bool:
+    return (
+        isinstance(given, list) and len(given) == 2 and all(type(n) is int for n in given) and 1 <= given[0] <= given[1]
+    )
 
 
 def _without_idf(vectorizer: Vectorizer) -> Vectorizer:

@@ -13,6 +13,7 @@ from ramify.data.csr import csr_rows
 from ramify.data.dataset import Dataset, as_rows
 from ramify.data.errors import DataError
 from ramify.data.files import PathLike, check_is_text, read_bytes, replaced_when_complete
+from ramify.data.limits import check_width
 
 _ROWS_PER_WRITE = 16384
 
@@ -34,7 +35,7 @@ def load_xmc(path: PathLike, *, n_jobs: int | None = None) -> Dataset:
     """
     content = _read_text(path)
     try:
-        return parsed_dataset(_core.parse_xmc(content, n_threads=number_of_threads(n_jobs)))
+        return _checked(_core.parse_xmc(content, n_threads=number_of_threads(n_jobs)), len(content), path)
     except _core.TextError as error:
         raise data_error(path, error) from None
 
@@ -77,16 +78,19 @@ def load_libsvm(
             n_threads=number_of_threads(n_jobs),
         )
 
+    def checked(parsed: tuple[Any, ...]) -> Dataset:
+        return _checked(parsed, len(content), path, is_checked=(n_features is None, n_labels is None))
+
     try:
         if zero_based != "auto":
-            return parsed_dataset(parse(0 if zero_based else 1, n_features))
+            return checked(parse(0 if zero_based else 1, n_features))
         width, *rest = parse(0, None)
         features = rest[2]
         first = 1 if features.size and features.min() > 0 else 0
         if n_features is not None and width - first > n_features:
             parse(first, n_features)  # raises with line and column
         features -= first
-        return parsed_dataset((width - first if n_features is None else n_features, *rest))
+        return checked((width - first if n_features is None else n_features, *rest))
     except _core.TextError as error:
         raise data_error(path, error) from None
 
@@ -147,6 +151,16 @@ def data_error(path: PathLike, error: _core.TextError) -> DataError:
     """Add the path to an error of the parser."""
     message, line, column, hint = error.args
     return DataError(message, path, line, column, hint)
+
+
+def _checked(
+    parsed: tuple[Any, ...], n_bytes: int, path: PathLike, is_checked: tuple[bool, bool] = (True, True)
+) -> Dataset:
+    """The data set; widths that the file announces must not be out of proportion to its size."""
+    for what, width, comes_from_file in zip(("features", "labels"), parsed, is_checked, strict=False):
+        if comes_from_file:
+            check_width(what, width, n_bytes, path)
+    return parsed_dataset(parsed)
 
 
 def parsed_dataset(parsed: tuple[Any, ...]) -> Dataset:

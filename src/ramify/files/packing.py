@@ -108,9 +108,10 @@ def unpack(value: Any, arrays: Mapping[str, NDArray[Any]], vectorizer: Any = Non
     if mark == "$list":
         return _unpack_names(content, arrays).tolist()
     if mark == "$strings":
-        names = _unpack_names(content, arrays).tolist()
-        array = np.empty(len(names), dtype=_string_dtype(value["dtype"]))
-        array[:] = names
+        table = _unpack_names(content, arrays)
+        dtype = np.dtype(object) if value["dtype"] == "O" else table.string_dtype(value["dtype"])
+        array = np.empty(len(table), dtype=dtype)
+        array[:] = table.tolist()
         return array
     if mark == "$tree":
         return LabelTree(arrays[f"{content}.parent"], arrays[f"{content}.label"], value["n_labels"])
@@ -125,14 +126,6 @@ def _unfitted(vectorizer: Any) -> Any:
     from sklearn.base import clone
 
     return clone(vectorizer)
-
-
-def _string_dtype(said: Any) -> np.dtype[Any]:
-    if said == "O":
-        return np.dtype(object)
-    if not isinstance(said, str) or not said.startswith("<U") or not said[2:].isdigit() or int(said[2:]) > 1_000_000:
-        raise ValueError(f"{said!r} is not a type of strings")
-    return np.dtype(said)
 
 
 def _unpack_names(where: str, arrays: Mapping[str, NDArray[Any]]) -> NameTable:

@@ -12,6 +12,8 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
+from ramify.data.limits import widest
+
 Int32Array = NDArray[np.int32]
 
 MAGIC = "ramify-label-tree"
@@ -32,6 +34,8 @@ def parse_tree(text: str, source: str) -> tuple[Int32Array, Int32Array, int]:
     """Return parent, label and the number of labels. Errors name the source and the line."""
     header, _, body = text.partition("\n")
     n_nodes, n_labels = _parse_header(header, source)
+    if n_labels > widest(len(text)):
+        raise ValueError(f"{source}, line 1: {n_labels:,} labels cannot be in a file of {len(text):,} characters")
     numbers = _parse_plain_body(body, n_nodes)
     if numbers is None:
         numbers = _parse_lines(body, n_nodes, source)

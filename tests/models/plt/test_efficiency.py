@@ -16,6 +16,7 @@ import ramify
 from cli_workspace import fresh_copy
 from ramify import PLTClassifier, metrics, plots
 from ramify.cli.main import run
+from ramify.data.synthetic import make_multilabel
 from ramify.models.plt import pareto
 from ramify.models.plt.pareto import OperatingPoint, ParetoCurve, pareto_curve
 from ramify.trees import LabelTree, fano_tree, label_costs
@@ -220,7 +221,9 @@ def test_tune_for_latency_writes_the_curve_and_the_chosen_model(folder, capsys):
 
 
 def test_a_model_of_words_is_tuned_for_latency_too(folder):
-    arguments = ["tune", "notes.jsonl", "--model", "notes-model", "--objective", "latency", "--lam", "1"]
+    train = ["train", "notes.jsonl", "--model", "small-leaves", "--label-names", "codes.tsv"]
+    assert run([*train, "--arity", "2", "--max-leaf", "1"]) == 0
+    arguments = ["tune", "notes.jsonl", "--model", "small-leaves", "--objective", "latency", "--lam", "1"]
     assert run([*arguments, "--out", "fast"]) == 0
     fast = ramify.load(folder / "fast")
     assert fast.predict_labels(["chest pain"], top_k=1)[0][0][0] in ramify.load(folder / "notes-model").classes_
@@ -259,3 +262,27 @@ def test_tree_tells_cheap_and_expensive_labels(folder, capsys):
     said = capsys.readouterr().out
     assert "cheapest labels (blocks, inner products):" in said
     assert "most expensive labels" in said
+
+
+def test_trees_that_do_not_differ_are_no_choice():
+    """Eight labels below one node are the same tree for every lambda; the choice among them was noise."""
+    data = make_multilabel(200, 8, 60, random_state=0)
+    with pytest.raises(ValueError, match=r"every lambda gives the same tree of 8 labels.*max_leaf"):
+        pareto_curve(PLTClassifier(), data.X, data.Y, lams=[1, 2])
+
+
+def test_models_of_the_same_tree_get_the_same_times():
+    data = make_multilabel(300, 12, 60, random_state=0)
+    models = [PLTClassifier(arity=2, max_leaf=2, tree=tree, random_state=0) for tree in ("random", "fano", "random")]
+    single, batch = pareto._times([model.fit(data.X, data.Y) for model in models], data.X, 1)
+    assert (single[0], batch[0]) == (single[2], batch[2])
+    assert (single[0], batch[0]) != (single[1], batch[1])
+
+
+@pytest.mark.parametrize("broken", ["X", "y"])
+def test_a_broken_sparse_array_is_rejected(broken):
+    data = make_multilabel(30, 8, 60, random_state=0)
+    given = {"X": data.X.tocsc(), "y": data.Y.tocsc()}
+    given[broken].indptr = given[broken].indptr[:0]
+    with pytest.raises(ValueError, match=f"{broken} is a broken sparse matrix: indptr has 0 entries"):
+        pareto_curve(PLTClassifier(), given["X"], given["y"])

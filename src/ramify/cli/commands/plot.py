@@ -33,7 +33,7 @@ app = typer.Typer(
         "ramify plot tree --model model --out tree.png",
         "ramify stream test.txt --model online-model --test-first --window 20 --report run.json",
         "ramify plot progressive run.json --out run.png",
-        "ramify plot fmeasure train.txt test.txt --model model --out fmeasure.png",
+        "ramify plot fmeasure valid.txt test.txt --model model --out fmeasure.png",
         "ramify plot cover train.txt --out cover.png",
         "ramify tune train.txt --model model --objective latency --lam 0,1,2 --out fast --curve curve.json",
         "ramify plot pareto curve.json --out pareto.png",
@@ -118,9 +118,12 @@ def progressive(
     _done(out, json)
 
 
-@app.command(epilog=examples("ramify plot fmeasure train.txt test.txt --model model --out fmeasure.png"))
+@app.command(epilog=examples("ramify plot fmeasure valid.txt test.txt --model model --out fmeasure.png"))
 def fmeasure(
-    validation: Annotated[Path, typer.Argument(metavar="VALIDATION", help="Rows to tune on.", show_default=False)],
+    validation: Annotated[
+        Path,
+        typer.Argument(metavar="VALIDATION", help="Rows to tune on, not those of the training.", show_default=False),
+    ],
     test: Annotated[Path, typer.Argument(metavar="TEST", help="Rows to measure on.", show_default=False)],
     model: ModelDirectory,
     out: Picture,

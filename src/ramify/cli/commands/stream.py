@@ -94,9 +94,9 @@ def stream(
     from ramify.cli.stream.lock import only_stream
     from ramify.cli.stream.run import Settings, StreamRun
 
-    is_stdin = data is None or str(data) == "-"
+    is_stdin, stdin = data is None or str(data) == "-", None
     if is_stdin:
-        options.open_stdin(data is not None, "give a file, or lines on stdin (- reads what you type)")
+        stdin = options.open_stdin(data is not None, "give a file, or lines on stdin (- reads what you type)")
     if report is not None and not test_first:
         raise ValueError("--report writes the results of --test-first: give both")
     given = options.given_flags(context)
@@ -104,6 +104,7 @@ def stream(
     settings = Settings(
         model=model,
         data=None if is_stdin else data,
+        stdin=stdin,
         is_new=new,
         save_every=save_every,
         tests_first=test_first,

@@ -161,8 +161,7 @@ def train(
         trained.fit(rows.X, rows.classes(needed_by) if multiclass else rows.Y)
         took = time.perf_counter() - start
         names.give_to(trained)
-        if hasattr(type(trained), "source_format_"):
-            trained.source_format_ = _source_format(rows)
+        trained.source_format_ = _source_format(rows)
         with progress.phase("saving"):
             save_portable(trained, model)
         report: dict[str, Any] | None = None
@@ -181,7 +180,7 @@ def train(
 
 
 def _source_format(rows: LabelledRows) -> str | None:
-    """How the rows are written, so that `ramify stream` can continue with more of them; None for npz."""
+    """How the rows are written, so that later files are read alike and `ramify stream` can continue; None for npz."""
     from ramify.data import DataError, load_libsvm
 
     if rows.format == "libsvm":

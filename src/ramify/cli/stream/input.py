@@ -8,16 +8,17 @@ import os
 import select
 import shutil
 import signal
-import sys
 import tempfile
 import zlib
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from ramify.data import DataError
-from ramify.data.files import GZIP_MAGIC, data_errors
+from ramify.data.files import GZIP_MAGIC, LineSplitter, data_errors
+from ramify.data.limits import check_unpacked
 
 _READ_AT_ONCE = 1 << 18
 _COPY_AGAIN = "the input was truncated or damaged: copy it again"
@@ -67,10 +68,10 @@ class StopSignal:
 
 
 @contextlib.contextmanager
-def opened(path: Path | None) -> Iterator[tuple[str, int]]:
-    """The name of the source of lines, and its descriptor; None is stdin."""
+def opened(path: Path | None, stdin: Any = None) -> Iterator[tuple[str, int]]:
+    """The name of the source of lines, and its descriptor; without a path it is `stdin`."""
     if path is None:
-        with _stdin() as descriptor:
+        with _stdin(stdin) as descriptor:
             yield "stdin", descriptor
         return
     with data_errors(path):
@@ -85,12 +86,12 @@ def opened(path: Path | None) -> Iterator[tuple[str, int]]:
 
 
 @contextlib.contextmanager
-def _stdin() -> Iterator[int]:
+def _stdin(stdin: Any) -> Iterator[int]:
     try:
-        descriptor = sys.stdin.fileno()
+        descriptor = stdin.fileno()
     except io.UnsupportedOperation:  # a program that calls `run` may have replaced it
         with tempfile.TemporaryFile() as spooled:
-            shutil.copyfileobj(sys.stdin.buffer, spooled)
+            shutil.copyfileobj(stdin, spooled)
             spooled.seek(0)
             yield spooled.fileno()
     else:
@@ -99,14 +100,12 @@ def _stdin() -> Iterator[int]:
 
 def lines_of(name: str, descriptor: int, stop: StopSignal) -> Iterator[list[bytes]]:
     """Complete lines as soon as they arrive; gzip is unpacked. When stopped, an incomplete line is dropped."""
-    left = b""
+    splitter = LineSplitter()
     for block in _unpacked(name, _blocks(descriptor, stop)):
-        lines = (left + block).split(b"\n")
-        left = lines.pop()
-        if lines:
-            yield [line.removesuffix(b"\r") for line in lines]
-    if left and stop.received is None:
-        yield [left.removesuffix(b"\r")]
+        if lines := splitter.feed(block):
+            yield lines
+    if splitter.rest and stop.received is None:
+        yield [splitter.rest]
 
 
 def _blocks(descriptor: int, stop: StopSignal) -> Iterator[bytes]:
@@ -121,26 +120,33 @@ def _unpacked(name: str, blocks: Iterator[bytes]) -> Iterator[bytes]:
     first = b""
     while len(first) < len(GZIP_MAGIC) and (more := next(blocks, None)) is not None:
         first += more
-    if not first.startswith(GZIP_MAGIC):
-        if first:
-            yield first
-        yield from blocks
+    if first.startswith(GZIP_MAGIC):
+        yield from _unpack(name, chain([first], blocks))
         return
+    if first:
+        yield first
+    yield from blocks
+
+
+def _unpack(name: str, blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """The content of gzip blocks, a piece at a time; compressed files may be concatenated."""
     unpacker = zlib.decompressobj(wbits=31)
-    block: bytes | None = first
-    try:
-        while block is not None:
-            text = unpacker.decompress(block)
+    n_packed = n_unpacked = 0
+    for block in blocks:
+        n_packed += len(block)
+        is_full = False  # more of what zlib has read may follow
+        while block or is_full:
+            if unpacker.eof:
+                unpacker = zlib.decompressobj(wbits=31)
+            try:
+                text = unpacker.decompress(block, _READ_AT_ONCE)
+            except zlib.error as error:
+                raise DataError(f"broken gzip data ({error})", name, hint=_COPY_AGAIN) from None
+            n_unpacked += len(text)
+            check_unpacked(n_unpacked, n_packed, name)
             if text:
                 yield text
-            block = unpacker.unused_data
-            if unpacker.eof and block:
-                unpacker = zlib.decompressobj(wbits=31)  # compressed files may be concatenated
-                continue
-            block = next(blocks, None)
-            if block is not None and unpacker.eof:
-                unpacker = zlib.decompressobj(wbits=31)
-    except zlib.error as error:
-        raise DataError(f"broken gzip data ({error})", name, hint=_COPY_AGAIN) from None
+            block = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
+            is_full = len(text) == _READ_AT_ONCE and not unpacker.eof
     if not unpacker.eof:
         raise DataError("the gzip data end too early", name, hint=_COPY_AGAIN)

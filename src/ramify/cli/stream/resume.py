@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ramify.cli.classifiers import PARAMETERS, flag_value
-from ramify.cli.models import labels_at, takes_text
+from ramify.cli.classifiers import PARAMETERS, flag_value, flags_of
+from ramify.cli.models import labels_at, rows_learned, takes_text
 from ramify.cli.options import flag
 from ramify.data import DataError
 from ramify.data.lines import format_name
@@ -20,15 +20,21 @@ _ANOTHER = "start a new model with --new, or use another directory"
 def resumed(requested: Any, settings: Settings) -> Any:
     """The model of the checkpoint, if the command line does not contradict it."""
     from ramify.base.save_load import load
-    from ramify.models.online_plt.classifier import OnlinePLTClassifier
 
     loaded = load(settings.model)
-    if not isinstance(loaded, OnlinePLTClassifier):
+    class_name = type(loaded).__name__
+    if not _learns_on(loaded):
         hint = "choose another directory, or replace the model with --new"
-        raise DataError(f"a {type(loaded).__name__} cannot continue to learn", settings.model, hint=hint)
-    for name in (*PARAMETERS["OnlinePLTClassifier"], "seed"):
+        raise DataError(f"a {class_name} cannot continue to learn", settings.model, hint=hint)
+    if settings.skips_seen and rows_learned(loaded) is None:
+        hint = "leave --skip-seen out, and give only rows that it has not learned"
+        raise DataError("the model does not say how many rows it has learned", settings.model, hint=hint)
+    for name in settings.given.intersection((*PARAMETERS["OnlinePLTClassifier"], "seed")):
+        if name != "seed" and name not in flags_of(class_name):
+            hint = f"leave {flag(name)} out, or {_ANOTHER}"
+            raise DataError(f"the model is a {class_name}, which has no {flag(name)}", settings.model, hint=hint)
         wanted, known = flag_value(requested, name), flag_value(loaded, name)
-        if name in settings.given and wanted != known:
+        if wanted != known:
             started = f"without {flag(name)}" if known is None else f"with {flag(name)} {known}"
             message = f"the model was started {started}, which cannot change to {wanted}"
             raise DataError(message, settings.model, hint=f"leave {flag(name)} out, or {_ANOTHER}")
@@ -40,9 +46,14 @@ def resumed(requested: Any, settings: Settings) -> Any:
     return loaded.set_params(n_jobs=requested.n_jobs)
 
 
+def _learns_on(model: Any) -> bool:
+    """Whether `partial_fit` adds to what the model has learned; thresholds tuned by `fit` cannot follow a stream."""
+    return hasattr(model, "partial_fit") and getattr(model.model_, "online", ()) is not None
+
+
 def _check_ngrams(requested: Any, loaded: Any, settings: Settings) -> None:
     vectorizer = getattr(loaded, "vectorizer_", None)
-    known = None if vectorizer is None else vectorizer.ngram_range[1]
+    known = None if vectorizer is None else getattr(vectorizer, "ngram_range", (1, 1))[1]
     wanted = 1 if requested.vectorizer is None else requested.vectorizer.ngram_range[1]
     if known is not None and known != wanted:
         message = f"the features of the model are up to {known} consecutive words, not {wanted}"

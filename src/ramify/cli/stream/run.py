@@ -12,8 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from ramify.base.stream_schema import StreamSchema
 from ramify.cli import output
-from ramify.cli.models import check_target, labels_are_columns, save_portable
+from ramify.cli.models import (
+    check_target,
+    labels_are_columns,
+    learns_one_class,
+    rows_learned,
+    save_portable,
+    takes_text,
+)
 from ramify.cli.stream.input import StopSignal, lines_of, opened
 from ramify.cli.stream.resume import check_same_source, resumed
 from ramify.cli.stream.screen import Screen, screen_for
@@ -36,6 +44,7 @@ class Settings:
 
     model: Path
     data: Path | None
+    stdin: Any
     is_new: bool
     save_every: int
     tests_first: bool
@@ -59,9 +68,10 @@ class StreamRun:
         self.settings = settings
         check_target(settings.model)
         self.is_resumed = not settings.is_new and (settings.model / MANIFEST).exists()
+        self._n_learned = 0
         self.classifier = resumed(classifier, settings) if self.is_resumed else classifier
         self.is_multiclass = self.classifier.is_multiclass_ if self.is_resumed else settings.multiclass
-        self.n_before = self.classifier.n_examples_ if self.is_resumed else 0
+        self.n_before = self.n_examples
         self.n_saved = self.n_before if self.is_resumed else -1
         self.n_to_skip = self.n_before if settings.skips_seen else 0
         self.evaluation: Evaluation | None = None
@@ -78,7 +88,7 @@ class StreamRun:
     def run(self) -> int:
         """Learn until the lines end; return the exit code."""
         self.started = time.perf_counter()
-        with StopSignal() as stop, opened(self.settings.data) as (name, descriptor), self.screen:
+        with StopSignal() as stop, opened(self.settings.data, self.settings.stdin) as (name, descriptor), self.screen:
             try:
                 for batch in self._batches(name, lines_of(name, descriptor, stop)):
                     self._learn(batch)
@@ -116,7 +126,8 @@ class StreamRun:
             format,
             name,
             zero_based=self.zero_based,
-            one_label=self.is_multiclass,
+            one_label=self.is_multiclass or learns_one_class(self.classifier),
+            max_features=None if self._takes_new_features else self.classifier.n_features_in_,
             on_bad_line=self.screen.bad_line if self.settings.skips_bad_lines else None,
         )
         for some in chain([start], lines):
@@ -125,6 +136,10 @@ class StreamRun:
                 self.n_to_skip -= skipped
                 if skipped < len(batch):
                     yield batch.part(skipped, len(batch)) if skipped else batch
+
+    @property
+    def _takes_new_features(self) -> bool:
+        return not self.is_resumed or takes_text(self.classifier) or isinstance(self.classifier.schema_, StreamSchema)
 
     def _find_format(self, start: bytes) -> LineFormat:
         """The format by command line, model, file name or first line, in this order."""
@@ -172,9 +187,10 @@ class StreamRun:
         y = self._labels(piece.labels)
         if self.evaluation is None:
             self.classifier.partial_fit(piece.X, y)
-            return
-        for window in self.evaluation.update(piece.X, y):
-            self.screen.window(window)
+        else:
+            for window in self.evaluation.update(piece.X, y):
+                self.screen.window(window)
+        self._n_learned += len(piece)
 
     def _labels(self, labels: list[tuple[Any, ...]]) -> Any:
         if self.is_multiclass:
@@ -198,7 +214,9 @@ class StreamRun:
 
     @property
     def n_examples(self) -> int:
-        return int(getattr(self.classifier, "n_examples_", 0))
+        """Rows that the model has learned; of those of this run, if it does not say."""
+        n = rows_learned(self.classifier)
+        return self._n_learned if n is None else n
 
     def _save(self) -> None:
         """Save the model if it has changed; report it only when it is on the disk."""

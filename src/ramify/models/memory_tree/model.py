@@ -43,6 +43,10 @@ class MemoryTreeModel(OnlineModel):
     def test_then_learn(self, X: sparse.csr_array, Y: sparse.csr_array, top_k: int, how: Learning) -> BestLabels:
         return self.learner.test_then_learn(X, Y, top_k)
 
+    @property
+    def n_learned(self) -> int:
+        return self.learner.n_learned
+
     # --- queries --------------------------------------------------------------------------------------------------
 
     def search(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:

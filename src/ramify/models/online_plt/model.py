@@ -14,6 +14,7 @@ from ramify import _core
 from ramify.base.model import Query, RowAnswer, State
 from ramify.base.online_model import BestLabels, Indices, Learning, OnlineModel, Values
 from ramify.base.stream_schema import Piece
+from ramify.common.validation import check_flag
 from ramify.data.csr import RowArrays, csr_rows
 from ramify.explain.label_path import RANKED, RawLabelPaths
 from ramify.models.plt.calibration import IDENTITY
@@ -139,5 +140,7 @@ class OnlinePLTModel(OnlineModel):
     @classmethod
     def from_state(cls, state: State) -> Self:
         model = super().from_state(state)
-        model.is_over_budget = bool(state.values["is_over_budget"])
+        model.is_over_budget = check_flag("is_over_budget", state.values["is_over_budget"])
+        if model.learner.n_evicted_rows and not model.settings["memory_budget"]:
+            raise ValueError(f"{model.learner.n_evicted_rows} rows of weights were dropped without a memory budget")
         return model

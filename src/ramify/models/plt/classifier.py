@@ -136,7 +136,7 @@ class PLTClassifier(ExtremeClassifier):
         if self.beam is None and self.slack == 0:
             return NO_OPTIONS
         if self.beam is not None:
-            check_integer("beam", self.beam, at_least=1)
+            check_integer("beam", self.beam, at_least=1, at_most=2**31 - 1)
         if not 0 <= check_number("slack", self.slack) < 1:
             raise ValueError(f"slack must be a number of at least 0 and below 1, got {self.slack!r}")
         return {"beam": self.beam, "slack": self.slack}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from ramify.common.validation import check_integer, check_number
 
 
 class Trial(NamedTuple):
@@ -12,6 +14,19 @@ class Trial(NamedTuple):
     positive_weight: float
     n_epochs: int
     loss: float
+
+    @classmethod
+    def checked(cls, stored: Any) -> Trial:
+        """Take back what was stored in a model file, or raise ValueError."""
+        if not isinstance(stored, list) or len(stored) != 4:
+            raise ValueError(f"a trial of the solver must hold four numbers, got {stored!r}")
+        C, positive_weight, n_epochs, loss = stored
+        return cls(
+            check_number("C", C, above=0),
+            check_number("positive_weight", positive_weight, above=0),
+            check_integer("n_epochs", n_epochs, at_least=1),
+            check_number("loss", loss),
+        )
 
 
 class FitReport(NamedTuple):

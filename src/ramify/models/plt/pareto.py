@@ -9,12 +9,14 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from ramify.common.progress import phase
 from ramify.common.validation import check_integer, check_number
+from ramify.data.csr import check_csr
 from ramify.metrics import expected_depth_at_k, precision_at_k
 
 LAMS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 1.9, 2.0)
@@ -75,7 +77,8 @@ def pareto_curve(
     """Train trees of every lambda on a part of the rows, measure them on the rest, and choose by the rule.
 
     `classifier` is a `PLTClassifier`, fitted or not, whose parameters count but for `tree`; lambda 0 is always among
-    those tried. Rules are those of `choose`. Times are of this machine as it is: nothing else should run on it.
+    those tried. Rules are those of `choose`. If all trees are the same, there is none to choose, which is an error.
+    Times are of this machine as it is: nothing else should run on it.
 
     >>> from ramify import PLTClassifier
     >>> texts, fruits = ["red round", "yellow long", "green round"] * 5, ["cherry", "banana", "apple"] * 5
@@ -88,7 +91,7 @@ def pareto_curve(
     lams = sorted({0.0, *(check_number("every lambda", lam, at_least=0, at_most=2) for lam in lams)})
     parsed = parse_rule(rule)
     check_consistent_length(X, y)
-    X, y = (part.tocsr() if hasattr(part, "tocsr") else part for part in (X, y))
+    X, y = (check_csr(name, part) if sparse.issparse(part) else part for name, part in (("X", X), ("y", y)))
     n_rows = _num_samples(X)
     held_out, rest = np.split(
         np.random.default_rng(random_state).permutation(n_rows), [max(1, round(validation * n_rows))]
@@ -100,6 +103,12 @@ def pareto_curve(
     for lam in lams:
         with phase(f"training with lambda {lam:g}"):
             models.append(with_lam(classifier, lam).fit(train_X, train_y))
+    if len(lams) > 1 and all(model.trees_[0].tree == models[0].trees_[0].tree for model in models):
+        raise ValueError(
+            f"every lambda gives the same tree of {models[0].n_labels_} labels, so there is none to choose: "
+            f"train with a smaller arity (now {classifier.arity}) or max_leaf (now {classifier.max_leaf}), or with "
+            "more labels or rows"
+        )
     test_X, test_y = _safe_indexing(X, held_out), _safe_indexing(y, held_out)
     with phase("measuring"):
         points = tuple(_measured(models, lams, test_X, test_y, k))
@@ -151,7 +160,7 @@ def choose(points: Sequence[OperatingPoint], rule: Rule) -> OperatingPoint:
             raise ValueError(f"no tree answers within {rule.to:g} microseconds; the fastest takes {least:.1f}")
         return max(quick, key=lambda point: (point.precision, -point.microseconds))
     least = min(points, key=lambda point: point.lam).precision - rule.to / 100 - 1e-12
-    return min((p for p in points if p.precision >= least), key=lambda p: (p.microseconds, p.expected_depth))
+    return min((p for p in points if p.precision >= least), key=lambda p: (p.microseconds, p.expected_depth, p.lam))
 
 
 def _measured(models: list[Any], lams: Sequence[float], X: Any, y: Any, k: int) -> list[OperatingPoint]:
@@ -174,7 +183,10 @@ def _measured(models: list[Any], lams: Sequence[float], X: Any, y: Any, k: int) 
 
 
 def _times(models: list[Any], X: Any, k: int) -> tuple[list[float], list[float]]:
-    """Microseconds a row, one at a time and in batch. The models take turns, as a machine's speed drifts."""
+    """Microseconds a row, one at a time and in batch. The models take turns, as a machine's speed drifts.
+
+    Models of the same tree get the same times, those of the first: differences between them are noise.
+    """
     n_rows = _num_samples(X)
     rows = [_safe_indexing(X, np.array([i])) for i in range(min(n_rows, TIMED_ROWS))]
     fastest = np.full((len(models), len(rows)), np.inf)
@@ -188,4 +200,7 @@ def _times(models: list[Any], X: Any, k: int) -> tuple[list[float], list[float]]
             start = time.perf_counter_ns()
             model.predict_proba(X, top_k=k)
             batch[place] = min(batch[place], (time.perf_counter_ns() - start) / 1e3 / n_rows)
-    return np.median(fastest, axis=1).tolist(), batch.tolist()
+    single = np.median(fastest, axis=1)
+    trees = [model.trees_[0].tree for model in models]
+    first = [trees.index(tree) for tree in trees]
+    return single[first].tolist(), batch[first].tolist()

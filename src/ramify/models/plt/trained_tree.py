@@ -12,6 +12,7 @@ from scipy import sparse
 
 from ramify import _core
 from ramify.base.answers import Threshold, node_thresholds
+from ramify.common.validation import check_flag, check_integer, check_number
 from ramify.models.plt.calibration import Link
 from ramify.models.plt.fit_report import Trial
 from ramify.trees.label_tree import LabelTree
@@ -126,17 +127,19 @@ class TrainedTree:
     def from_state(cls, metadata: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> TrainedTree:
         """Take back what `state` gave."""
         blocks = {name: array for name, array in arrays.items() if name not in ("parent", "label", "link")}
+        metadata = {"scale": 1.0, **metadata}  # version 2 has none
+        numbers = {
+            name: check_number(name, metadata[name])
+            for name in ("link_low", "link_step", "bias", "C", "positive_weight", "scale")
+        }
         return cls(
             tree=LabelTree(arrays["parent"], arrays["label"], metadata["n_labels"]),
             blocks=blocks,
-            link=Link(arrays["link"], metadata["link_low"], metadata["link_step"]),
-            n_features=metadata["n_features"],
-            normalize=metadata["normalize"],
-            bias=metadata["bias"],
-            is_multiclass=metadata["is_multiclass"],
-            C=metadata["C"],
-            positive_weight=metadata["positive_weight"],
-            n_epochs=metadata.get("n_epochs", 0),  # older files have none
-            trials=tuple(Trial(*trial) for trial in metadata.get("trials", [])),
-            scale=metadata.get("scale", 1.0),  # version 2 has none
+            link=Link(arrays["link"], numbers.pop("link_low"), numbers.pop("link_step")),
+            n_features=check_integer("n_features", metadata["n_features"], at_least=0),
+            normalize=check_flag("normalize", metadata["normalize"]),
+            is_multiclass=check_flag("is_multiclass", metadata["is_multiclass"]),
+            n_epochs=check_integer("n_epochs", metadata.get("n_epochs", 0), at_least=0),  # older files have none
+            trials=tuple(Trial.checked(trial) for trial in metadata.get("trials", [])),
+            **numbers,
         )

@@ -66,6 +66,15 @@ class BaseClassifier:
             arrays[name], arrays[f"{name}_sum"] = _zeros(size), _zeros(size)
         return cls(arrays, weights, padded, has_slot_weights, n_features)
 
+    def check(self) -> None:
+        """Reject arrays of a file with which learning could not continue; the core checks the others."""
+        width = self.rank if self.weights == "low_rank" else 1
+        for name in ("input", "output", "label_bias", "slot_bias"):
+            size = len(self.arrays[name]) // (width if name in ("input", "output") else 1)
+            total = self.arrays[f"{name}_sum"]
+            if total.dtype != np.float32 or total.shape != (size,):
+                raise ValueError(f"{name}_sum must be {size} numbers of 32 bits, got {total.dtype} of {total.shape}")
+
     def with_slots(self, n_slots: int) -> BaseClassifier:
         """The same weights behind a tree of so many slots, which have learned nothing yet."""
         return replace(self, arrays={**self.arrays, "slot_bias": _zeros(n_slots), "slot_bias_sum": _zeros(n_slots)})

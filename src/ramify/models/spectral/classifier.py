@@ -155,6 +155,7 @@ class SpectralTreeClassifier(ExtremeClassifier):
             normalize=self.normalize,
             is_multiclass=data.is_multiclass,
             estimator=estimator,
+            n_learned=data.X.shape[0],
             report=report,
         )
         if estimator is None:
@@ -325,6 +326,7 @@ class SpectralTreeClassifier(ExtremeClassifier):
             is_multiclass=model.is_multiclass,
             estimator=model.estimator,
             n_updates=n_updates,
+            n_learned=None if model.n_learned is None else model.n_learned + X.shape[0],
             report={**model.report, **tree.report()},
         )
         if model.estimator is None:

@@ -12,6 +12,7 @@ from scipy import sparse
 from ramify import _core
 from ramify.base.answers import one_row
 from ramify.base.model import Model, Query, RowAnswer, State, arrays_below, named_by_label_set, shape_of
+from ramify.common.validation import check_integer
 from ramify.data.csr import csr_rows
 from ramify.explain.candidates import RawCandidates
 from ramify.models.spectral.base_classifier import BaseClassifier
@@ -40,6 +41,7 @@ class SpectralModel(Model):
         is_multiclass: bool,
         estimator: Nested | None = None,
         n_updates: int = 0,
+        n_learned: int | None,
         report: dict[str, Any],
     ) -> None:
         self.tree = tree
@@ -47,6 +49,7 @@ class SpectralModel(Model):
         self.normalize = normalize
         self.estimator = estimator
         self.n_updates = n_updates
+        self.n_learned = n_learned  # rows; early files do not say
         self.report = report
         self.n_labels = tree.n_labels
         self.n_features = base.n_features
@@ -142,6 +145,7 @@ class SpectralModel(Model):
             "normalize": self.normalize,
             "n_candidates": self.tree.n_candidates,
             "n_updates": self.n_updates,
+            "n_learned": self.n_learned,
             "space_rank": len(self.tree.arrays["space"]) // max(self.n_features, 1),
             "report": self.report,
             "base": {"weights": base.weights, "rank": base.rank, "has_slot_weights": base.has_slot_weights},
@@ -156,9 +160,10 @@ class SpectralModel(Model):
         values, shape = state.values, shape_of(state.values)
         tree, base = arrays_below("tree/", state.arrays), arrays_below("base/", state.arrays)
         tree.setdefault("space", np.zeros(0, dtype=np.float32))  # early files of version 2 have none
-        if len(tree["space"]) != shape["n_features"] * int(values["space_rank"]):
+        n_candidates, space_rank = (check_integer(n, values[n], at_least=0) for n in ("n_candidates", "space_rank"))
+        if len(tree["space"]) != shape["n_features"] * space_rank:
             raise ValueError("the space that the tree was grown in is missing or has a wrong length")
-        candidate_tree = CandidateTree(tree, int(values["n_candidates"]), shape["n_labels"])
+        candidate_tree = CandidateTree(tree, n_candidates, shape["n_labels"])
         candidate_tree.check()
         estimator = None
         if "estimator" in values:
@@ -168,16 +173,19 @@ class SpectralModel(Model):
             inner = estimator.fitted.model
             if (inner.n_labels, inner.n_features) != (shape["n_labels"], shape["n_features"]):
                 raise ValueError("the classifier behind the candidates has other labels or features")
+        n_learned = values.get("n_learned")
         model = cls(
             candidate_tree,
             BaseClassifier(base, **values["base"], n_features=shape["n_features"]),
             normalize=check_normalization(values["normalize"]),
             is_multiclass=shape["is_multiclass"],
             estimator=estimator,
-            n_updates=int(values["n_updates"]),
+            n_updates=check_integer("n_updates", values["n_updates"], at_least=0),
+            n_learned=None if n_learned is None else check_integer("n_learned", n_learned, at_least=0),
             report=dict(values["report"]),
         )
         _ = model.core  # checks the arrays now, not at the first query
+        model.base.check()
         return model
 
 

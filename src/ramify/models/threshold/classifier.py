@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.metaestimators import available_if
@@ -21,6 +22,7 @@ from ramify.base.online import OnlineClassifier
 from ramify.base.training import TrainingData
 from ramify.common.progress import phase, shown
 from ramify.common.validation import check_choice, check_flag, check_integer, check_number
+from ramify.data.csr import check_csr
 from ramify.decide import C, OnlineF, choose_thresholds
 from ramify.decide.choice import CANDIDATES, METHODS, Choice, tried_values
 from ramify.decide.estimates import EMPTY, OBJECTIVES, kappa
@@ -210,7 +212,7 @@ class ThresholdClassifier(ExtremeClassifier):
         with shown(self.verbose is True), self._lock():
             self._check_parameters()
             check_consistent_length(X, y)
-            X, y = (part.tocsr() if hasattr(part, "tocsr") else part for part in (X, y))
+            X, y = (check_csr(name, part) if sparse.issparse(part) else part for name, part in (("X", X), ("y", y)))
             model = self.__dict__["fitted_"].model if "fitted_" in self.__dict__ else None
             if model is not None and model.online is not None:
                 self._learn_pieces(self.estimator_, model.online, X, y, None, sample_weight)
@@ -236,7 +238,7 @@ class ThresholdClassifier(ExtremeClassifier):
             part = slice(start, None if start is None else min(start + self.block, n))
             rows, labels = (X, y) if start is None else (_safe_indexing(X, part), _safe_indexing(y, part))
             weight = sample_weight if sample_weight is None or start is None else np.asarray(sample_weight)[part]
-            self._test_then_learn(inner, online, rows, labels, classes, weight)
+            self._decide_then_learn(inner, online, rows, labels, classes, weight)
         self._set_fitted(self._following(inner, online))
 
     def _following(self, inner: Any, online: dict[float, OnlineF]) -> FittedModel:
@@ -250,7 +252,7 @@ class ThresholdClassifier(ExtremeClassifier):
         model = ThresholdModel(nested, c=best, tried=tried, online=online)
         return FittedModel(schema, model, seed=seed, thresholds=online[best].thresholds)
 
-    def _test_then_learn(
+    def _decide_then_learn(
         self, inner: Any, online: dict[float, OnlineF], X: Any, y: Any, classes: Any, weight: Any
     ) -> None:
         answer = None

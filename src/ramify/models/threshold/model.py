@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify.base.model import Model, Query, RowAnswer, State
+from ramify.common.validation import check_number
 from ramify.decide import OnlineF
 
 if TYPE_CHECKING:
@@ -93,13 +94,20 @@ class ThresholdModel(Model):
         values = state.values
         online = None
         if "online" in values:
-            online = {saved["c"]: _from_counts(saved) for saved in values["online"]}
+            online = {check_number("c", saved["c"]): _from_counts(saved) for saved in values["online"]}
+        c = None if values["c"] is None else check_number("c", values["c"])
+        tried = [check_number("c", tried) for tried in values["tried"]]
         return cls(
             Nested.from_state(values["estimator"]),
-            c=values["c"],
-            tried=dict(zip(values["tried"], values["values"], strict=True)),
+            c=c,
+            tried=dict(zip(tried, map(_check_value, values["values"]), strict=True)),
             online=online,
         )
+
+
+def _check_value(value: Any) -> float:
+    """A validated value: a number, or NaN where nothing was decided."""
+    return value if isinstance(value, float) and np.isnan(value) else check_number("a validated value", value)
 
 
 def _counts(online: OnlineF) -> dict[str, Any]:
