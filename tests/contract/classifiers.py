@@ -123,7 +123,7 @@ CONVERGED = {
     },
     "PLTClassifier": {
         "tree": "complete",
-        "solver": PLTSolver(loss="logistic", C=1.0, tol=0.0, n_epochs=300, prune=0.0),
+        "solver": PLTSolver(loss="logistic", C=1.0, positive_weight=1.0, tol=0.0, n_epochs=300, prune=0.0),
         "calibrate": False,
     },
     # Small steps, none of them scaled by the steps before: two of them are nearly one that is twice as long.

@@ -173,5 +173,5 @@ def test_a_beam_set_after_training_is_refused_by_name(n_trees, beam):
     texts, fruits = ["red round", "yellow long", "green round"] * 5, ["cherry", "banana", "apple"] * 5
     clf = PLTClassifier(n_trees=n_trees, random_state=0).fit(texts, fruits).set_params(beam=beam)
     for ask in (lambda: clf.predict(texts), lambda: clf.predict_one("red"), lambda: clf.search_report(texts)):
-        with pytest.raises(ValueError, match="beam must be an integer of at least 1, got"):
+        with pytest.raises(ValueError, match="beam must be an integer between 1 and 2147483647, got"):
             ask()
