@@ -54,7 +54,7 @@ public:
 
     /// A row as the classifiers see it, appended to `out`.
     void prepare(std::span<const std::int32_t> indices, std::span<const float> values, std::vector<Entry>& out) const {
-        const FeatureSettings features{0, settings_.normalize, 0.0f};
+        const FeatureSettings features{bias_feature / 2, settings_.normalize, 0.0f};
         const std::size_t before = out.size();
         features.append(indices, values, out);
         if (!settings_.normalize)
@@ -83,6 +83,9 @@ public:
             n_unchecked_entries = 0;
         }
     }
+
+    /// Whether `apply_all` has anything to do, or to reject.
+    bool has_waiting_rows() const { return buffer_.size() > 0 || level_pass_.is_broken(); }
 
     /// Learns what waits in the buffer.
     void apply_all(int n_threads) {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -18,6 +17,7 @@ from sklearn.utils.validation import _check_sample_weight
 from ramify.base import save_load
 from ramify.base.fitted import FittedModel
 from ramify.base.model import NO_OPTIONS, Model
+from ramify.base.model_lock import ModelLock
 from ramify.base.schema import Schema
 from ramify.base.training import TrainingData, draw_seed, weighted_rows
 from ramify.common.progress import shown
@@ -81,9 +81,10 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         fitted.lock = self._lock()
         self.fitted_ = fitted
 
-    def _lock(self) -> Any:
+    def _lock(self) -> ModelLock:
         """One lock per classifier: whoever learns or saves holds it."""
-        return self.__dict__.setdefault("_own_lock", threading.RLock())
+        lock: ModelLock | None = self.__dict__.get("_own_lock")
+        return self.__dict__.setdefault("_own_lock", ModelLock()) if lock is None else lock
 
     def _read_training_data(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, classes: ArrayLike | None = None

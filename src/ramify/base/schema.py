@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from ramify.common.cached import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np

@@ -32,8 +32,19 @@ def _print_version(is_wanted: bool) -> None:
 
 @app.callback()
 def common(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
     ] = False,
+    trust_vectorizer: Annotated[
+        bool,
+        typer.Option(
+            "--trust-vectorizer",
+            help="Load models whose regular expression for words may take for ever on some texts.",
+        ),
+    ] = False,
 ) -> None:
-    pass
+    if trust_vectorizer:
+        from ramify.data.patterns import vectorizers_of_files
+
+        context.with_resource(vectorizers_of_files(is_trusted=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from ramify.common.cached import cached_property
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path

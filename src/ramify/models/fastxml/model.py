@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from ramify.common.cached import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np

@@ -284,7 +284,7 @@ class OnlinePLTClassifier(OnlineClassifier):
         schema, model = fitted.schema, fitted.model
         assert isinstance(schema, StreamSchema)
         assert isinstance(model, OnlinePLTModel)
-        with fitted.lock:
+        with fitted.lock.reading():
             frozen_model = model.frozen(prune, self._n_threads())
             frozen_schema = schema.frozen(PLTClassifier.__name__)
         frozen = PLTClassifier(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
+from ramify.common.cached import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
