@@ -267,7 +267,11 @@ public:
     }
     std::size_t memory() {
         const LockedWithGil locked(*this, false);
-        return learner_.tree().bytes() + learner_.n_buffer_entries() * sizeof(Entry);
+        return learner_.shape_bytes() + learner_.weight_bytes();
+    }
+    std::size_t weight_memory() {
+        const LockedWithGil locked(*this, false);
+        return learner_.weight_bytes();
     }
     /// The first of these labels that has no leaf, or -1.
     std::int32_t first_without_leaf(const Ints& labels) {

@@ -114,12 +114,15 @@ class Slow:
         self.is_asked, self.may_answer = threading.Event(), threading.Event()
         self.forks = False
 
+    def __reduce__(self):
+        return Slow, ()
+
     def __call__(self, tree, x, label):
         if self.forks:
-            self.outcome = in_a_child(lambda: 0 if len(tree.children(0)) > 0 else 2)
+            self.outcome = in_a_child(lambda: 0 if len(tree.children(tree.root)) > 0 else 2)
         self.is_asked.set()
         self.may_answer.wait(30)
-        return 0, False
+        return tree.root, tree.is_leaf(tree.root)
 
 
 def started(policy):

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from ramify import _core, trees
 from ramify.base.classifier import ExtremeClassifier
+from ramify.base.row_length import typical_length
 from ramify.base.model import NO_OPTIONS
 from ramify.base.training import TrainingData
 from ramify.common.progress import phase
@@ -71,6 +72,8 @@ class PLTClassifier(ExtremeClassifier):
     >>> sorted(label for label, _ in clf.predict_one("red apple", top_k=2))
     ['apple', 'red']
     """
+
+    _row_lengths = (0.0, float("inf"))  # rows are divided by it
 
     def __init__(
         self,
@@ -223,13 +226,3 @@ class PLTClassifier(ExtremeClassifier):
         fitted = self._answering()
         report: SearchReport = fitted.model.report(fitted.schema.rows(X), fitted.query(top_k, threshold))  # type: ignore[attr-defined]
         return report
-
-
-def typical_length(X: sparse.csr_array) -> float:
-    """The root of the mean squared length of the rows; 1 if all are empty.
-
-    >>> typical_length(sparse.csr_array(np.array([[3.0, 4.0], [5.0, 0.0]])))
-    5.0
-    """
-    squared = float(np.square(X.data, dtype=np.float64).sum()) / max(X.shape[0], 1)
-    return squared**0.5 if squared > 0 else 1.0
