@@ -50,8 +50,8 @@ def check_csr(name: str, array: Any, *, is_copied: bool = False) -> sparse.csr_a
     if array.format == "csr" and not is_copied:
         array = copy.copy(array)
         array.indptr = array.indptr.copy()
-    else:
-        array = array.copy()
+    elif array.format in ("csr", "bsr", "csc", "coo"):
+        array = copy.deepcopy(array)  # array.copy() would raise scipy's own errors
     rows, columns = ("row", array.shape[0]), ("column", array.shape[1])
     if array.format in ("csr", "bsr"):
         _check_compressed(name, array, rows, columns)
