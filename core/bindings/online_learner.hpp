@@ -165,6 +165,7 @@ public:
 
     ArrayDict freeze(std::int64_t n_features, float prune, int n_threads) {
         BlockStorage storage;
+        float bias_factor = 1.0f;
         std::optional<CanonicalTree> canonical;
         {
             const Locked locked(*this);
@@ -173,9 +174,11 @@ public:
             if (!learner_.tree().has_labels())
                 throw nb::value_error("no label has been seen yet: there is nothing to freeze");
             canonical.emplace(learner_.tree());
-            storage = freeze_tree(learner_, *canonical, n_features, prune);
+            bias_factor = frozen_bias_factor(learner_);
+            storage = freeze_tree(learner_, *canonical, n_features, prune, bias_factor);
         }
         ArrayDict out = to_dict(std::move(storage));
+        out["bias"] = to_numpy(std::vector<float>{learner_.settings().bias * bias_factor});
         out["parent"] = to_numpy(std::move(canonical->parent));
         out["label"] = to_numpy(std::move(canonical->label));
         return out;

@@ -62,8 +62,11 @@ public:
 
     /// Memory of nodes and labels, in bytes.
     std::size_t shape_bytes() const {
-        return parent_.capacity() * (6 * sizeof(std::int32_t) + sizeof(void*)) +
-               leaf_of_.capacity() * sizeof(std::int32_t);
+        std::size_t total = parent_.capacity() * (6 * sizeof(std::int32_t) + sizeof(void*)) +
+                            leaf_of_.capacity() * sizeof(std::int32_t);
+        for (const auto& block : block_)
+            if (block) total += block->child.capacity() * sizeof(std::int32_t);
+        return total;
     }
     /// Memory of the classifiers, in bytes.
     std::size_t block_bytes() const {

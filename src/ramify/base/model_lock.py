@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from weakref import WeakSet
+from weakref import ref
 
 
 class ModelLock:
@@ -21,7 +21,7 @@ class ModelLock:
         self._lock = threading.RLock()
         self._n_changes = 0  # written by the thread that holds the lock
         self._is_cut_off = False
-        _locks.add(self)
+        _locks.add(ref(self, _locks.discard))
 
     def __enter__(self) -> None:
         self._acquire()
@@ -55,12 +55,14 @@ class ModelLock:
             self._is_cut_off = self._n_changes > 0
 
 
-_locks: WeakSet[ModelLock] = WeakSet()
+# Not a WeakSet: Ctrl-C in its Python code, while a model is being deleted, would be printed and lost.
+_locks: set[ref[ModelLock]] = set()
 
 
 def _renew_all() -> None:
-    for lock in list(_locks):
-        lock._renew()
+    for lock in [known() for known in list(_locks)]:
+        if lock is not None:
+            lock._renew()
 
 
 os.register_at_fork(after_in_child=_renew_all)

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 from scipy import sparse
 
+
 def typical_length(X: sparse.csr_array) -> float:
     """The root of the mean squared length of the rows; 1 if all are empty.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from ramify.common.cached import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from ramify.base.rows import (
     read_numbers,
     row_from_dict,
 )
+from ramify.common.cached import cached_property
 from ramify.common.progress import phase
 from ramify.common.validation import check_integer
 from ramify.data.labels import LabelEncoding

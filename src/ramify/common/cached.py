@@ -32,4 +32,5 @@ class cached_property(Generic[T]):
     def __get__(self, instance: object | None, owner: type | None = None) -> Self | T:
         if instance is None:
             return self
-        return instance.__dict__.setdefault(self._name, self._compute(instance))
+        value: T = instance.__dict__.setdefault(self._name, self._compute(instance))
+        return value

@@ -1,4 +1,4 @@
-"""Vectorizers from model files: only those are used that are known to be fast on every text, unless they are trusted."""
+"""Vectorizers from model files: only those known to be fast on every text are used, unless they are trusted."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from contextvars import ContextVar
 from typing import Any
 
 if sys.version_info >= (3, 11):
-    from re import _constants as sre
-    from re import _parser as parser
+    from re import _constants as sre  # type: ignore[attr-defined]
+    from re import _parser as parser  # type: ignore[attr-defined]
 else:
     import sre_constants as sre
     import sre_parse as parser

@@ -313,7 +313,7 @@ class OnlinePLTClassifier(OnlineClassifier):
             solver=PLTSolver(loss="logistic", prune=prune),
             calibrate=False,
             normalize=model.settings["normalize"],
-            bias=model.settings["bias"],
+            bias=frozen_model.trees[0].bias,
             vectorizer=self.vectorizer,
             n_jobs=self.n_jobs,
             random_state=self.random_state,

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 
 from ramify import _core, trees
 from ramify.base.classifier import ExtremeClassifier
-from ramify.base.row_length import typical_length
 from ramify.base.model import NO_OPTIONS
+from ramify.base.row_length import typical_length
 from ramify.base.training import TrainingData
 from ramify.common.progress import phase
 from ramify.common.validation import check_flag, check_integer, check_number

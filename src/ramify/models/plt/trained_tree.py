@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from ramify.common.cached import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
@@ -12,6 +11,7 @@ from scipy import sparse
 
 from ramify import _core
 from ramify.base.answers import Threshold, node_thresholds
+from ramify.common.cached import cached_property
 from ramify.data.csr import csr_parts
 from ramify.models.plt.calibration import Link
 from ramify.trees.label_tree import LabelTree
