@@ -85,9 +85,8 @@ def parameters(module, function):
     missing = [other.name for other in others if other.default is other.empty and other.name not in marks]
     if missing:
         raise SystemExit(f"{module.__name__}.{function.__name__}: no test that calls it has values for {missing}")
-    chosen = {
-        other.name: marks[other.name] for other in others if other.default is other.empty or is_flag(other, marks)
-    }
+    varied = [other for other in others if other.default is other.empty or is_flag(other, marks)]
+    chosen = {other.name: marks[other.name] for other in varied}
     return [dict(zip(chosen, values, strict=True)) for values in itertools.product(*chosen.values())]
 
 
@@ -117,10 +116,8 @@ def main():
         for failure in attack.failures:
             print(f"  FAILED: {failure}")
         total += attack.outcomes
-    print(
-        f"all {sum(attack.n_inputs for attack in attacks):,}: "
-        + ", ".join(f"{k} {n:,}" for k, n in total.most_common())
-    )
+    n_inputs = sum(attack.n_inputs for attack in attacks)
+    print(f"all {n_inputs:,}: " + ", ".join(f"{name} {n:,}" for name, n in total.most_common()))
     return 1 if any(attack.is_bad for attack in attacks) else 0
 
 

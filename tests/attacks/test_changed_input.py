@@ -1,4 +1,4 @@
-"""Another thread writes to X, Y and weights while they are being read: an error or a wrong number, and never a crash."""
+"""Another thread writes to X, Y and weights while they are read: an error or a wrong number, and never a crash."""
 
 from __future__ import annotations
 
@@ -59,30 +59,30 @@ def outcome(work):
     return "no error"
 
 
+def one_input(name, seed):
+    """The outcomes of training, querying and measuring while X, Y and weights change."""
+    X, y = new_data(seed)
+    Y = sp.csr_array((np.ones(N_ROWS, np.float32), y.astype(np.int32), np.arange(N_ROWS + 1)), (N_ROWS, N_LABELS))
+    P, weight, row = Y.astype(np.float32), np.ones(N_ROWS, np.float32), X[:1].copy()
+    clf = MAKE[name]()
+    labels = y if name in ("lomtree", "filter tree") else Y
+    fit = clf.partial_fit if hasattr(clf, "partial_fit") else clf.fit
+    fit(X[:60], labels[:60])
+    with Writer([X.indices, X.data, X.indptr, Y.indices, Y.indptr, P.indices, weight, row.indices, row.data], seed):
+        yield outcome(lambda: fit(X, labels, sample_weight=weight))
+        yield outcome(lambda: clf.predict_proba(X, top_k=3))
+        yield outcome(lambda: [clf.predict_one(row, top_k=3) for _ in range(50)])
+        yield outcome(lambda: trees.kmeans_tree(X, Y, random_state=0))
+        yield outcome(lambda: metrics.precision_at_k(Y, P, k=1))
+    yield outcome(lambda: clf.predict_proba(new_data(0)[0], top_k=3))
+
+
 def attack_changed_input(count, seed):
     """Train, query and measure `count` times while X, Y and weights change; counts the outcomes."""
     found = Counter()
     names = list(MAKE)
     for k in range(count):
-        X, y = new_data(seed + k)
-        Y = sp.csr_array((np.ones(N_ROWS, np.float32), y.astype(np.int32), np.arange(N_ROWS + 1)), (N_ROWS, N_LABELS))
-        weight = np.ones(N_ROWS, np.float32)
-        name = names[k % len(names)]
-        clf = MAKE[name]()
-        target = y if name in ("lomtree", "filter tree") else Y
-        fit = clf.partial_fit if hasattr(clf, "partial_fit") else clf.fit
-        fit(X[:60], target[:60] if target is y else Y[:60])
-        P = Y.astype(np.float32)
-        with Writer([X.indices, X.data, X.indptr, Y.indices, Y.indptr, P.indices, weight], seed + k):
-            found[outcome(lambda: fit(X, target, sample_weight=weight))] += 1
-            for ask in (
-                lambda: clf.predict_proba(X, top_k=3),
-                lambda: [clf.predict_one(X[i : i + 1], top_k=3) for i in range(20)],
-                lambda: trees.kmeans_tree(X, Y, random_state=0),
-                lambda: metrics.precision_at_k(Y, P, k=1),
-            ):
-                found[outcome(ask)] += 1
-        found[outcome(lambda: clf.predict_proba(new_data(0)[0], top_k=3))] += 1
+        found.update(one_input(names[k % len(names)], seed + k))
     return found
 
 

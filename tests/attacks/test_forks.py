@@ -1,4 +1,4 @@
-"""A process that is forked while other threads use its models: a child uses them too, or gets an error, and never hangs.
+"""A process is forked while other threads use its models: a child uses them too, or gets an error, and never hangs.
 
 The children end with a number that says what happened, since a child of a threaded test must run no other code.
 """

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.metaestimators import available_if
@@ -21,6 +22,7 @@ from ramify.base.online import OnlineClassifier
 from ramify.base.training import TrainingData
 from ramify.common.progress import phase, shown
 from ramify.common.validation import check_choice, check_flag, check_integer, check_number
+from ramify.data.csr import check_csr
 from ramify.decide import C, OnlineF, choose_thresholds
 from ramify.decide.choice import CANDIDATES, METHODS, Choice, tried_values
 from ramify.decide.estimates import EMPTY, OBJECTIVES, kappa
@@ -210,7 +212,7 @@ class ThresholdClassifier(ExtremeClassifier):
         with shown(self.verbose is True), self._lock():
             self._check_parameters()
             check_consistent_length(X, y)
-            X, y = (part.tocsr() if hasattr(part, "tocsr") else part for part in (X, y))
+            X, y = (check_csr(name, part) if sparse.issparse(part) else part for name, part in (("X", X), ("Y", y)))
             model = self.__dict__["fitted_"].model if "fitted_" in self.__dict__ else None
             if model is not None and model.online is not None:
                 self._learn_pieces(self.estimator_, model.online, X, y, None, sample_weight)
