@@ -7,6 +7,7 @@
 # make sanitize  run the core's tests under AddressSanitizer and UndefinedBehaviorSanitizer
 # make sanitize-quick    the same for wrong calls and damaged models only
 # make sanitize-threads  run the tests that use threads under ThreadSanitizer
+# make attack    run a million hostile inputs under the sanitizers and print what became of them (INPUTS=10000 for fewer)
 # make clean     remove what the others made
 #
 # Each makes .venv, builds the core and installs the package first. Needed: Python 3.10 or newer and a C++20 compiler.
@@ -18,7 +19,7 @@ BIN    := $(VENV)/bin
 CPP    := $(shell find core -name '*.[chi]*' -type f 2>/dev/null)
 SOURCES := $(shell find core src -type f -not -name '*.pyc' 2>/dev/null) CMakeLists.txt pyproject.toml
 
-.PHONY: demo test build lint types stubs format sanitize sanitize-quick sanitize-threads clean help
+.PHONY: demo test build lint types stubs format sanitize sanitize-quick sanitize-threads attack clean help
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
@@ -73,10 +74,12 @@ $(VENV)/installed: $(VENV)/tools $(SOURCES)
 # Sanitizers. The sanitized package lies in build/<kind>/package and hides the one in .venv; its core is compiled with -O1.
 # Nobody asked for Python's own leaks. The C++ library is loaded first, too, so that the sanitizer sees exceptions.
 PRELOAD = LD_PRELOAD="$$(for library in $(1) stdc++; do $${CXX:-c++} -print-file-name=lib$$library.so; done | tr '\n' ' ')"
-UNDER_ADDRESS = PYTHONPATH=$(CURDIR)/build/address/package $(call PRELOAD,asan ubsan) ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-  PYTHONMALLOC=malloc $(BIN)/python -m pytest -p no:cacheprovider
-UNDER_THREAD  = PYTHONPATH=$(CURDIR)/build/thread/package $(call PRELOAD,tsan) \
-  TSAN_OPTIONS="suppressions=$(CURDIR)/core/tsan_suppressions.txt halt_on_error=1 report_signal_unsafe=0" $(BIN)/python -m pytest -p no:cacheprovider
+ADDRESS_PYTHON = PYTHONPATH=$(CURDIR)/build/address/package $(call PRELOAD,asan ubsan) ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+  PYTHONMALLOC=malloc $(BIN)/python
+THREAD_PYTHON  = PYTHONPATH=$(CURDIR)/build/thread/package $(call PRELOAD,tsan) \
+  TSAN_OPTIONS="suppressions=$(CURDIR)/core/tsan_suppressions.txt halt_on_error=1 report_signal_unsafe=0" $(BIN)/python
+UNDER_ADDRESS  = $(ADDRESS_PYTHON) -m pytest -p no:cacheprovider
+UNDER_THREAD   = $(THREAD_PYTHON) -m pytest -p no:cacheprovider
 
 build/%/package: $(SOURCES) | build
 	@echo "Building the core with the $* sanitizer …"
@@ -94,9 +97,17 @@ sanitize-quick: build/address/package
 
 # Tests whose work is shared by threads. "hogwild" threads write to the same weights without locks, as its paper has it.
 THREADED := tests/core/kernels tests/core/plt tests/core/online_plt tests/core/fastxml tests/core/spectral tests/core/softmax tests/core/text \
-  tests/core/trees tests/attacks/test_races.py tests/trees/test_kmeans.py
+  tests/core/trees tests/attacks/test_races.py tests/attacks/test_threads.py tests/trees/test_kmeans.py
 sanitize-threads: build/thread/package
 	$(UNDER_THREAD) $(THREADED) -k "not hogwild"
+
+# Attacks: damaged files, changed input, forks, interrupts and kills under AddressSanitizer; every pair of operations, a minute
+# per class, under ThreadSanitizer.
+INPUTS ?= 1000000
+SEED   ?= 0
+attack: build/address/package build/thread/package
+	$(ADDRESS_PYTHON) tests/attacks/run.py --inputs $(INPUTS) --seed $(SEED)
+	RAMIFY_ATTACK_SECONDS=2.2 $(UNDER_THREAD) tests/attacks/test_threads.py
 
 clean:
 	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache

@@ -8,6 +8,7 @@
 #include <memory>
 #include <numeric>
 #include <span>
+#include <stdexcept>
 #include <vector>
 
 #include "base/parallel.hpp"
@@ -21,6 +22,12 @@ struct RowView {
     std::span<const float> values;
 };
 
+/// Rows belong to the caller, and another of its threads may write to them after they were checked. So what is read for
+/// use as an index is checked again on the core's own copy.
+[[noreturn]] inline void refuse_changed_rows() {
+    throw std::runtime_error("X changed while it was being read: another thread must not write to it during the call");
+}
+
 /// A CSR array, not owned.
 struct CsrView {
     std::span<const std::int64_t> indptr;
@@ -31,8 +38,10 @@ struct CsrView {
     std::int64_t n_rows() const { return static_cast<std::int64_t>(indptr.size()) - 1; }
     std::int64_t length(std::int64_t i) const { return indptr[i + 1] - indptr[i]; }
     RowView row(std::int64_t i) const {
-        const auto from = static_cast<std::size_t>(indptr[i]), length = static_cast<std::size_t>(indptr[i + 1]) - from;
-        return {indices.subspan(from, length), data.subspan(from, length)};
+        const std::int64_t from = indptr[i], to = indptr[i + 1];
+        if (from < 0 || to < from || to > std::ssize(indices)) refuse_changed_rows();
+        const auto start = static_cast<std::size_t>(from), length = static_cast<std::size_t>(to - from);
+        return {indices.subspan(start, length), data.subspan(start, length)};
     }
 };
 
@@ -45,17 +54,24 @@ struct FeatureSettings {
     std::int64_t n_columns() const { return n_features + (bias != 0.0f); }
 
     /// Writes one prepared row to `out`, which has room for it and the bias; the number of entries written.
-    std::size_t write(std::span<const std::int32_t> indices, std::span<const float> values, Entry* out) const {
+    std::size_t write(std::span<const std::int32_t> indices, std::span<const float> values,
+                      std::span<Entry> out) const {
         double factor = scale;  // a float could overflow: the inverse of a tiny row's length
         if (normalize) {
             double squared = 0;
             for (float v : values) squared += static_cast<double>(v) * v;
             factor = squared > 0 ? 1.0 / std::sqrt(squared) : 1.0;
         }
+        const std::size_t room = out.size() - std::min<std::size_t>(out.size(), bias != 0.0f);
         std::size_t n = 0;
-        for (std::size_t k = 0; k < indices.size(); ++k)
-            if (values[k] != 0.0f)
-                out[n++] = {static_cast<std::uint32_t>(indices[k]), static_cast<float>(values[k] * factor)};
+        for (std::size_t k = 0; k < indices.size(); ++k) {
+            if (values[k] == 0.0f) continue;
+            if (n == room) refuse_changed_rows();
+            out[n++] = {static_cast<std::uint32_t>(indices[k]), static_cast<float>(values[k] * factor)};
+        }
+        std::uint32_t last = 0;
+        for (const Entry& e : out.first(n)) last = std::max(last, e.feature);
+        if (n > 0 && last >= n_features) refuse_changed_rows();
         if (bias != 0.0f) out[n++] = {static_cast<std::uint32_t>(n_features), bias};
         return n;
     }
@@ -64,7 +80,12 @@ struct FeatureSettings {
     void append(std::span<const std::int32_t> indices, std::span<const float> values, std::vector<Entry>& out) const {
         const std::size_t before = out.size();
         out.resize(before + indices.size() + 1);
-        out.resize(before + write(indices, values, out.data() + before));
+        try {
+            out.resize(before + write(indices, values, std::span(out).subspan(before)));
+        } catch (...) {
+            out.resize(before);
+            throw;
+        }
     }
 };
 
@@ -79,16 +100,17 @@ struct PreparedRows {
         constexpr std::int64_t chunk = 1024;
         auto for_every_row = [&](auto&& work) {
             parallel_chunks(X.n_rows(), chunk, n_threads, [&](std::int64_t first, std::int64_t last, int) {
-                for (std::int64_t i = first; i < last; ++i) work(i, X.indptr[i], X.indptr[i + 1] - X.indptr[i]);
+                for (std::int64_t i = first; i < last; ++i) work(i, X.row(i));
             });
         };
-        for_every_row([&](std::int64_t i, std::int64_t from, std::int64_t length) {
-            begin[i + 1] = length - std::ranges::count(X.data.subspan(from, length), 0.0f) + (features.bias != 0.0f);
+        for_every_row([&](std::int64_t i, const RowView& row) {
+            begin[i + 1] = std::ssize(row.values) - std::ranges::count(row.values, 0.0f) + (features.bias != 0.0f);
         });
         std::partial_sum(begin.begin(), begin.end(), begin.begin());
         entries = std::make_unique_for_overwrite<Entry[]>(begin.back());
-        for_every_row([&](std::int64_t i, std::int64_t from, std::int64_t length) {
-            features.write(X.indices.subspan(from, length), X.data.subspan(from, length), entries.get() + begin[i]);
+        for_every_row([&](std::int64_t i, const RowView& row) {
+            const std::span<Entry> out(entries.get() + begin[i], static_cast<std::size_t>(begin[i + 1] - begin[i]));
+            if (features.write(row.indices, row.values, out) != out.size()) refuse_changed_rows();
             float squared = 0;
             for (std::int64_t k = begin[i]; k < begin[i + 1]; ++k) squared += entries[k].value * entries[k].value;
             squared_norm[i] = squared;

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/model_mutex.hpp"
 #include "base/parallel.hpp"
 #include "bindings/arrays.hpp"
 #include "bindings/block_arrays.hpp"
@@ -32,6 +33,7 @@ public:
     void adopt(const TreeInput& tree_arrays) {
         const TreeView tree = tree_arrays.checked();
         const Locked locked(*this);
+        const ModelMutex::Change change(mutex_);
         refuse_while_asking();
         if (learner_.n_examples() > 0)
             throw nb::value_error("a learner that has seen examples cannot take another tree");
@@ -63,7 +65,7 @@ public:
     void apply_all(int n_threads) {
         const Locked locked(*this);
         refuse_while_asking();
-        learner_.apply_all(n_threads);
+        learn_waiting_rows(n_threads);
     }
 
     CountedAnswers search(const CsrInput& x, std::optional<std::int64_t> top_k, float threshold,
@@ -157,17 +159,20 @@ public:
 
     ArrayDict freeze(std::int64_t n_features, float prune, int n_threads) {
         BlockStorage storage;
+        float bias_factor = 1.0f;
         std::optional<CanonicalTree> canonical;
         {
             const Locked locked(*this);
             refuse_while_asking();
-            learner_.apply_all(n_threads);
+            learn_waiting_rows(n_threads);
             if (!learner_.tree().has_labels())
                 throw nb::value_error("no label has been seen yet: there is nothing to freeze");
             canonical.emplace(learner_.tree());
-            storage = freeze_tree(learner_, *canonical, n_features, prune);
+            bias_factor = frozen_bias_factor(learner_);
+            storage = freeze_tree(learner_, *canonical, n_features, prune, bias_factor);
         }
         ArrayDict out = to_dict(std::move(storage));
+        out["bias"] = to_numpy(std::vector<float>{learner_.settings().bias * bias_factor});
         out["parent"] = to_numpy(std::move(canonical->parent));
         out["label"] = to_numpy(std::move(canonical->label));
         return out;
@@ -179,7 +184,7 @@ public:
         {
             const Locked locked(*this);
             refuse_while_asking();
-            learner_.apply_all(n_threads);
+            learn_waiting_rows(n_threads);
             arrays = to_arrays(learner_.tree());
             counts = {learner_.n_examples(), learner_.n_updates, learner_.n_evicted_rows, learner_.n_unchecked_entries};
         }
@@ -196,6 +201,7 @@ public:
         const std::span<const std::uint64_t> counts = saved.take_back<std::uint64_t>("counts");
         if (counts.size() != 4) throw nb::value_error("the model's array counts has a wrong size");
         const Locked locked(*this);
+        const ModelMutex::Change change(mutex_);
         refuse_while_asking();
         if (learner_.n_examples() > 0 || learner_.tree().has_labels())
             throw nb::value_error("only a new learner can restore a model");
@@ -253,12 +259,16 @@ public:
     std::uint64_t n_updates() {
         const Locked locked(*this);
         refuse_while_asking();
-        learner_.apply_all(1);
+        learn_waiting_rows(1);
         return learner_.n_updates;
     }
     std::size_t memory() {
         const LockedWithGil locked(*this, false);
-        return learner_.tree().bytes() + learner_.n_buffer_entries() * sizeof(Entry);
+        return learner_.shape_bytes() + learner_.weight_bytes();
+    }
+    std::size_t weight_memory() {
+        const LockedWithGil locked(*this, false);
+        return learner_.weight_bytes();
     }
     /// The first of these labels that has no leaf, or -1.
     std::int32_t first_without_leaf(const Ints& labels) {
@@ -275,17 +285,17 @@ public:
 private:
     struct Locked {
         nb::gil_scoped_release release;
-        std::lock_guard<std::recursive_mutex> lock;
+        std::scoped_lock<ModelMutex> lock;
         explicit Locked(BoundLearner& self) : lock(self.mutex_) {}
     };
 
     /// For work with Python objects. Never wait for this lock while holding the GIL: its owner may need the GIL.
     struct LockedWithGil {
-        std::unique_lock<std::recursive_mutex> lock;
+        std::unique_lock<ModelMutex> lock;
         explicit LockedWithGil(BoundLearner& self, bool looks_at_model = true) : lock(self.mutex_, std::defer_lock) {
             const nb::gil_scoped_release release;
             lock.lock();
-            if (looks_at_model) self.learner_.apply_all(1);
+            if (looks_at_model) self.learn_waiting_rows(1);
         }
     };
 
@@ -296,9 +306,15 @@ private:
                 "a policy may only read the model while it is being asked, not train, save or freeze it");
     }
 
+    void learn_waiting_rows(int n_threads) {
+        if (!learner_.has_waiting_rows()) return;
+        const ModelMutex::Change change(mutex_);
+        learner_.apply_all(n_threads);
+    }
+
     /// A search over the tree with all examples applied.
     OnlineSearch up_to_date(int n_threads) {
-        learner_.apply_all(n_threads);
+        learn_waiting_rows(n_threads);
         return OnlineSearch(learner_);
     }
 
@@ -319,6 +335,7 @@ private:
             for (std::int32_t j : rows.labels)
                 if (learner_.tree().leaf(j) < 0)
                     throw nb::value_error(("label " + std::to_string(j) + " has no leaf in the given tree").c_str());
+        const ModelMutex::Change change(mutex_);
         rows.for_each(progress, [&](const RowView& row, std::span<const std::int32_t> labels, float weight) {
             before_each(row.indices, row.values);
             OwnPolicy own_policy;
@@ -374,7 +391,7 @@ private:
     OnlineLearner learner_;
     Policy policy_;
     OnlineSearchScratch row_scratch_;
-    std::recursive_mutex mutex_;
+    ModelMutex mutex_;
     bool is_asking_ = false;  ///< a user's policy is being asked
 };
 

@@ -10,6 +10,7 @@
 #include <shared_mutex>
 
 #include "base/label_query.hpp"
+#include "base/model_mutex.hpp"
 #include "base/parallel.hpp"
 #include "bindings/arrays.hpp"
 #include "bindings/casters.hpp"
@@ -67,6 +68,7 @@ public:
         const ClassRows rows(x, labels, std::numeric_limits<std::int32_t>::max(), sample_weight, order);
         nb::gil_scoped_release release;
         const std::unique_lock lock(mutex_);
+        const ModelMutex::Change change(mutex_);
         rows.for_each(settings(), progress, [&](const RegressorRow& row, std::int32_t label, float weight) {
             tree_.learn(row, label, weight);
         });
@@ -79,6 +81,7 @@ public:
         {
             nb::gil_scoped_release release;
             const std::unique_lock lock(mutex_);
+            const ModelMutex::Change change(mutex_);
             LabelQuery query;
             query.top_k = std::max<std::int64_t>(top_k, 0);
             std::vector<LabelProbability> found;
@@ -168,7 +171,7 @@ public:
                                                                                              std::int32_t label) const {
         const RegressorRow row = one_row(indices, values, settings());
         nb::list steps;
-        const auto lock = locked_with_gil<std::shared_lock<std::shared_mutex>>();
+        const auto lock = locked_with_gil<std::shared_lock<ModelMutex>>();
         for (std::int32_t v = LomTree::root;;) {
             const LomNode& node = tree_.node(v);
             const ClassCounts& classes = tree_.answer(v);
@@ -206,7 +209,8 @@ public:
         nb::list keep;
         LomArrays<ArrayView> in;
         SavedArrays(arrays, keep).take_all(in);
-        const auto lock = locked_with_gil<std::unique_lock<std::shared_mutex>>();
+        const auto lock = locked_with_gil<std::unique_lock<ModelMutex>>();
+        const ModelMutex::Change change(mutex_);
         from_arrays(in, n_labels, tree_);
     }
 
@@ -236,7 +240,7 @@ private:
     }
 
     LomTree tree_;
-    mutable std::shared_mutex mutex_;
+    mutable ModelMutex mutex_;
 };
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/hash_map.hpp"
+#include "base/sparse_rows.hpp"
 #include "kernels/kernels.hpp"
 
 namespace ramify {
@@ -54,6 +55,7 @@ public:
         for (std::size_t k = 0; k < indices.size(); ++k) {
             if (values[k] == 0.0f) continue;
             column.push_back(static_cast<std::uint32_t>(indices[k]) + 1);
+            if (column.back() <= column[column.size() - 2] || column.back() > largest_column) refuse_changed_rows();
             value.push_back(static_cast<float>(std::clamp(values[k] * scale, -largest, largest)));
         }
         spread.clear();
@@ -72,6 +74,7 @@ public:
 
 private:
     static constexpr double largest = 1e12;
+    static constexpr std::uint32_t largest_column = std::numeric_limits<std::int32_t>::max();
 };
 
 /// Scratch space for a step on columns that are not contiguous.

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "base/model_mutex.hpp"
 #include "base/parallel.hpp"
 #include "bindings/arrays.hpp"
 #include "bindings/casters.hpp"
@@ -42,7 +43,7 @@ using RouterStep = Tuple<std::int32_t, std::uint32_t, double, double, bool, Arra
 class BoundMemoryTree {
     struct Locked {
         nb::gil_scoped_release release;
-        std::lock_guard<std::mutex> lock;
+        std::scoped_lock<ModelMutex> lock;
         explicit Locked(BoundMemoryTree& self) : lock(self.mutex_) {}
     };
     template <class Work>
@@ -79,6 +80,7 @@ public:
         for (std::int64_t slot : view(order))
             if (slot < 0 || slot >= n) throw nb::value_error("order contains an example that is not stored");
         if (progress) progress->total = order.size();
+        const ModelMutex::Change change(mutex_);
         Watch watch;
         for (std::size_t k = 0; k < order.size(); ++k) {
             tree_.revisit(static_cast<std::uint32_t>(order.data()[k]), scratch_);
@@ -228,6 +230,7 @@ public:
         nb::list keep;
         SavedArrays(arrays, keep).take_back_all(in);
         const Locked locked(*this);
+        const ModelMutex::Change change(mutex_);
         if (tree_.n_learned() > 0) throw nb::value_error("only a new memory tree can restore a model");
         MemoryTree tree(tree_.settings());
         MemoryState::from_arrays(in, std::min<std::int64_t>(n_labels, std::numeric_limits<std::int32_t>::max()), tree);
@@ -290,6 +293,7 @@ private:
         if (!rises_in_rows(rows.label_begin, rows.labels))
             throw nb::value_error("labels of a row must be strictly increasing");
         const Locked locked(*this);
+        const ModelMutex::Change change(mutex_);
         rows.for_each(progress, [&](const RowView& row, std::span<const std::int32_t> labels, float weight) {
             tree_.learn(row.indices, row.values, labels, weight, scratch_, seen);
         });
@@ -321,7 +325,7 @@ private:
 
     MemoryTree tree_;
     MemoryScratch scratch_;
-    std::mutex mutex_;
+    ModelMutex mutex_;
 };
 
 }  // namespace

@@ -73,10 +73,11 @@ struct MemoryScratch {
     }
 };
 
-/// Appends a row to `out`, of unit length if asked, with number(feature) for each feature that has one.
+/// Appends a row to `out`, of unit length if asked, with number(feature) for each feature that has one. False if the
+/// caller has changed the row meanwhile, and it holds no valid feature any more.
 template <class Number>
-void prepare_row(std::span<const std::int32_t> indices, std::span<const float> values, bool normalize,
-                 std::vector<Entry>& out, Number&& number) {
+[[nodiscard]] bool prepare_row(std::span<const std::int32_t> indices, std::span<const float> values, bool normalize,
+                               std::vector<Entry>& out, Number&& number) {
     double scale = 1.0;
     if (normalize) {
         double squared = 0.0;
@@ -85,9 +86,12 @@ void prepare_row(std::span<const std::int32_t> indices, std::span<const float> v
     }
     for (std::size_t k = 0; k < indices.size(); ++k) {
         if (values[k] == 0.0f) continue;
-        const std::uint32_t f = number(static_cast<std::uint32_t>(indices[k]));
+        const std::int32_t feature = indices[k];
+        if (feature < 0) return false;
+        const std::uint32_t f = number(static_cast<std::uint32_t>(feature));
         if (f != FeatureIndex::unknown) out.push_back({f, static_cast<float>(values[k] * scale)});
     }
+    return true;
 }
 
 }  // namespace ramify

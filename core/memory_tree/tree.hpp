@@ -15,6 +15,7 @@
 
 #include "base/feature_index.hpp"
 #include "base/hashing.hpp"
+#include "base/sparse_rows.hpp"
 #include "memory_tree/one_against_rest.hpp"
 #include "memory_tree/parts.hpp"
 #include "memory_tree/scorer.hpp"
@@ -34,7 +35,8 @@ public:
 
     /// The row as the tree knows it; features that no example had are left out, but count for the row's length.
     void prepare(std::span<const std::int32_t> indices, std::span<const float> values, std::vector<Entry>& out) const {
-        prepare_row(indices, values, settings_.normalize, out, [&](std::uint32_t f) { return features_.find(f); });
+        if (!prepare_row(indices, values, settings_.normalize, out, [&](std::uint32_t f) { return features_.find(f); }))
+            refuse_changed_rows();
     }
 
     /// Neighbours of x among the examples of the leaves that are most probable, best first, and the labels that they
@@ -89,12 +91,13 @@ public:
     template <class Seen>
     void learn(std::span<const std::int32_t> indices, std::span<const float> values,
                std::span<const std::int32_t> labels, float weight, MemoryScratch& s, Seen&& seen) {
+        s.x.clear();
+        const bool is_sound = weight == 0.0f || prepare_row(indices, values, settings_.normalize, s.x,
+                                                            [&](std::uint32_t f) { return features_.find_or_add(f); });
+        scorer_.make_room(features_.size());
+        if (!is_sound) refuse_changed_rows();
         ++n_learned_;
         if (weight == 0.0f) return;
-        s.x.clear();
-        prepare_row(indices, values, settings_.normalize, s.x,
-                    [&](std::uint32_t f) { return features_.find_or_add(f); });
-        scorer_.make_room(features_.size());
         query(s.x, s);
         seen(s);
         const std::uint32_t twin = same_among_neighbours(s.x, labels, s);

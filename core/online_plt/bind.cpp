@@ -60,5 +60,6 @@ void bind_online(nb::module_& m) {
         .def_prop_ro("n_updates", &BoundLearner::n_updates, "Updates of single classifiers, auxiliary ones included.")
         .def_prop_ro("n_evicted_rows", &BoundLearner::n_evicted_rows, "Rows given up for the memory budget.")
         .def_prop_ro("memory", &BoundLearner::memory, "Bytes held.")
+        .def_prop_ro("weight_memory", &BoundLearner::weight_memory, "Bytes of what the memory budget bounds.")
         .def_prop_ro("has_labels", &BoundLearner::has_labels, "Whether any label has been seen.");
 }

@@ -49,10 +49,9 @@ public:
     float* row(std::uint32_t r) { return rows_.get() + r * row_size(); }
     const float* row(std::uint32_t r) const { return rows_.get() + r * row_size(); }
 
-    /// Memory of this block in bytes.
+    /// Memory of this block in bytes, without that of its list of children.
     std::size_t bytes() const {
-        return sizeof *this + static_cast<std::size_t>(row_capacity_) * row_size() * sizeof(float) + index_.bytes() +
-               child.capacity() * sizeof(std::int32_t);
+        return sizeof *this + static_cast<std::size_t>(row_capacity_) * row_size() * sizeof(float) + index_.bytes();
     }
 
     /// What a row takes with its place in the index and the room to grow that it may bring, half as much again.

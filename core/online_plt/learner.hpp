@@ -47,14 +47,17 @@ public:
     std::uint64_t n_updates = 0;            ///< of single classifiers, theta's included
     std::uint64_t n_evicted_rows = 0;       ///< evicted for the memory budget
     std::uint64_t n_unchecked_entries = 0;  ///< learned since the budget was last looked at
-    std::uint64_t n_buffer_entries() const { return buffer_.entries.size(); }
+    /// Memory of classifiers and waiting rows, which the budget bounds, and of nodes and labels, which are never
+    /// dropped.
+    std::size_t weight_bytes() const { return tree_.block_bytes() + buffer_.entries.size() * sizeof(Entry); }
+    std::size_t shape_bytes() const { return tree_.shape_bytes() + level_pass_.bytes(); }
     /// Examples learned so far, those that wait included.
     std::uint64_t n_examples() const { return buffer_.first_example + buffer_.size(); }
     void set_n_examples(std::uint64_t n) { buffer_.first_example = n; }
 
     /// A row as the classifiers see it, appended to `out`.
     void prepare(std::span<const std::int32_t> indices, std::span<const float> values, std::vector<Entry>& out) const {
-        const FeatureSettings features{0, settings_.normalize, 0.0f};
+        const FeatureSettings features{bias_feature / 2, settings_.normalize, 0.0f};
         const std::size_t before = out.size();
         features.append(indices, values, out);
         if (!settings_.normalize)
@@ -83,6 +86,9 @@ public:
             n_unchecked_entries = 0;
         }
     }
+
+    /// Whether `apply_all` has anything to do, or to reject.
+    bool has_waiting_rows() const { return buffer_.size() > 0 || level_pass_.is_broken(); }
 
     /// Learns what waits in the buffer.
     void apply_all(int n_threads) {

@@ -80,6 +80,10 @@ public:
         return n_updates_;
     }
 
+    /// Memory that it keeps for each label, in bytes.
+    std::size_t bytes() const {
+        return on_the_way_.capacity() * sizeof on_the_way_[0] + path_at_.capacity() * sizeof path_at_[0];
+    }
     /// Whether it was interrupted and has to go on before anything else.
     bool is_under_way() const { return is_under_way_; }
     /// Whether a node failed half-way, for lack of memory: the tree is then unusable.

@@ -159,10 +159,32 @@ inline void from_arrays(const OnlineArrays<ArrayView>& in, std::int64_t n_labels
                  std::move(gate));
 }
 
+/// How many times larger the bias feature must be for its weights to be no larger than those of features, a power of
+/// two. The weights of a column share one scale when they are rounded to bytes: those of long rows are much smaller
+/// than the bias' weight, and would all become zero.
+inline float frozen_bias_factor(const OnlineLearner& learner) {
+    if (learner.settings().normalize) return 1.0f;
+    float of_bias = 0, of_features = 0;
+    auto look_at = [&](const OnlineBlock& block) {
+        const std::vector<std::uint32_t> features = block.features();
+        for (std::uint32_t r = 0; r < block.n_rows(); ++r)
+            for (int c = 0; c < block.n_columns(); ++c) {
+                if (block.child[c] < 0) continue;
+                float& largest = features[r] == OnlineLearner::bias_feature ? of_bias : of_features;
+                largest = std::max(largest, std::abs(block.row(r)[c] * block.scale));
+            }
+    };
+    for (int v = 0; v < learner.tree().n_nodes(); ++v)
+        if (const OnlineBlock* block = learner.tree().block(v)) look_at(*block);
+    if (learner.tree().gate()) look_at(*learner.tree().gate());
+    if (!(of_features > 0) || of_bias <= of_features) return 1.0f;
+    return std::exp2(std::min(std::ceil(std::log2(of_bias / of_features)), 60.0f));
+}
+
 /// Panels of one block: its children in order, small weights dropped, the rest as bytes. `bias` becomes feature number
-/// n_features.
+/// n_features, and its weights are divided by a factor.
 inline void freeze_block(const OnlineBlock& block, std::int64_t number, std::int64_t n_features, float prune,
-                         BlockStorage& out, std::int64_t n_all_features) {
+                         float bias_factor, BlockStorage& out, std::int64_t n_all_features) {
     std::vector<int> columns;
     for (int c = 0; c < block.n_columns(); ++c)
         if (block.child[c] >= 0) columns.push_back(c);
@@ -172,6 +194,10 @@ inline void freeze_block(const OnlineBlock& block, std::int64_t number, std::int
     std::vector<std::uint32_t> order(features.size());
     std::iota(order.begin(), order.end(), 0u);
     std::ranges::sort(order, {}, [&](std::uint32_t r) { return features[r]; });
+    auto weight = [&](std::uint32_t r, int c) {
+        const float w = block.row(r)[c] * block.scale;
+        return features[r] == static_cast<std::uint32_t>(n_features) ? w / bias_factor : w;
+    };
     for (std::size_t first = 0; first < columns.size(); first += max_panel_columns) {
         const std::size_t n_columns = std::min<std::size_t>(max_panel_columns, columns.size() - first);
         Panel panel;
@@ -180,7 +206,7 @@ inline void freeze_block(const OnlineBlock& block, std::int64_t number, std::int
         for (std::size_t c = 0; c < n_columns; ++c) {
             float largest = 0;
             for (std::uint32_t r = 0; r < block.n_rows(); ++r)
-                largest = std::max(largest, std::abs(block.row(r)[columns[first + c]] * block.scale));
+                largest = std::max(largest, std::abs(weight(r, columns[first + c])));
             panel.child.push_back(static_cast<std::int32_t>(first + c));
             panel.scale.push_back(largest / 127.0f);
             inverse[c] = largest > 0 ? 127.0f / largest : 0.0f;
@@ -191,7 +217,7 @@ inline void freeze_block(const OnlineBlock& block, std::int64_t number, std::int
                 std::array<std::int8_t, group_columns> group{};
                 bool any = false;
                 for (std::size_t c = g * group_columns; c < std::min(n_columns, (g + 1) * group_columns); ++c) {
-                    const float w = block.row(r)[columns[first + c]] * block.scale;
+                    const float w = weight(r, columns[first + c]);
                     if (!(std::abs(w) > prune)) continue;
                     any = true;
                     group[c % group_columns] = static_cast<std::int8_t>(std::lrint(w * inverse[c]));
@@ -209,9 +235,9 @@ inline void freeze_block(const OnlineBlock& block, std::int64_t number, std::int
     }
 }
 
-/// All blocks of the tree as those of a serving model.
+/// All blocks of the tree as those of a serving model, whose bias feature is larger by the factor.
 inline BlockStorage freeze_tree(const OnlineLearner& learner, const CanonicalTree& canonical, std::int64_t n_features,
-                                float prune) {
+                                float prune, float bias_factor) {
     if (n_features < 0 || n_features >= OnlineLearner::bias_feature / 2 || !(prune >= 0))
         throw std::invalid_argument("n_features or prune is out of range");
     const OnlineTree& tree = learner.tree();
@@ -224,9 +250,10 @@ inline BlockStorage freeze_tree(const OnlineLearner& learner, const CanonicalTre
     BlockStorage storage;
     for (std::size_t i = 0; i < canonical.node.size(); ++i)
         if (!tree.is_leaf(canonical.node[i]))
-            freeze_block(*tree.block(canonical.node[i]), static_cast<std::int64_t>(i), n_features, prune, storage,
-                         n_all);
-    if (tree.gate()) freeze_block(*tree.gate(), std::ssize(canonical.node), n_features, prune, storage, n_all);
+            freeze_block(*tree.block(canonical.node[i]), static_cast<std::int64_t>(i), n_features, prune, bias_factor,
+                         storage, n_all);
+    if (tree.gate())
+        freeze_block(*tree.gate(), std::ssize(canonical.node), n_features, prune, bias_factor, storage, n_all);
     return storage;
 }
 

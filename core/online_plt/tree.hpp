@@ -60,13 +60,20 @@ public:
     OnlineBlock* block(int v) const { return block_[v].get(); }
     OnlineBlock* gate() const { return gate_.get(); }
 
-    /// Memory of the tree and its blocks, in bytes.
-    std::size_t bytes() const {
+    /// Memory of nodes and labels, in bytes.
+    std::size_t shape_bytes() const {
         std::size_t total = parent_.capacity() * (6 * sizeof(std::int32_t) + sizeof(void*)) +
                             leaf_of_.capacity() * sizeof(std::int32_t);
         for (const auto& block : block_)
+            if (block) total += block->child.capacity() * sizeof(std::int32_t);
+        return total;
+    }
+    /// Memory of the classifiers, in bytes.
+    std::size_t block_bytes() const {
+        std::size_t total = gate_ ? gate_->bytes() : 0;
+        for (const auto& block : block_)
             if (block) total += block->bytes();
-        return total + (gate_ ? gate_->bytes() : 0);
+        return total;
     }
 
     // --- growth; several threads may extend subtrees that have no node in common, once there is room

@@ -48,8 +48,11 @@ ArrayDict train(const CsrInput& x, const LabelInput& y, const TreeInput& tree_ar
     {
         nb::gil_scoped_release release;
         std::vector<std::uint8_t> is_seen(static_cast<std::size_t>(features.n_features));
-        for (std::size_t k = 0; k < X.indices.size(); ++k)
-            is_seen[static_cast<std::size_t>(X.indices[k])] |= X.data[k] != 0.0f;
+        for (std::size_t k = 0; k < X.indices.size(); ++k) {
+            const auto j = static_cast<std::size_t>(X.indices[k]);
+            if (j >= is_seen.size()) refuse_changed_rows();
+            is_seen[j] |= X.data[k] != 0.0f;
+        }
         for (std::size_t f = 0; f < is_seen.size(); ++f)
             if (is_seen[f]) columns.push_back(static_cast<std::int32_t>(f));
         const std::vector<std::int32_t> leaf_of = tree.leaf_of();

@@ -71,12 +71,15 @@ struct Bag {
         feature.clear();
         double total = std::abs(static_cast<double>(features.bias));
         for (std::size_t k = 0; k < indices.size(); ++k) {
-            const std::uint32_t at = columns.row(indices[k]);
-            if (at == EmbeddingColumns::none || values[k] == 0.0f) continue;
+            const std::int32_t j = indices[k];
+            const float value = values[k];
+            if (j < 0 || j >= features.n_features) refuse_changed_rows();
+            const std::uint32_t at = columns.row(j);
+            if (at == EmbeddingColumns::none || value == 0.0f) continue;
             row.push_back(at);
-            weight.push_back(values[k]);
-            feature.push_back(indices[k]);
-            total += std::abs(static_cast<double>(values[k]));
+            weight.push_back(value);
+            feature.push_back(j);
+            total += std::abs(static_cast<double>(value));
         }
         if (features.bias != 0.0f) {
             row.push_back(columns.n_rows());

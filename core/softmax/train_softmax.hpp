@@ -71,9 +71,8 @@ struct TrainingBags {
         weight.reserve(row.capacity());
         Bag bag;
         for (std::int64_t i = 0; i < X.n_rows(); ++i) {
-            const auto at = static_cast<std::size_t>(X.indptr[i]),
-                       length = static_cast<std::size_t>(X.indptr[i + 1]) - at;
-            bag.fill(features, columns, X.indices.subspan(at, length), X.data.subspan(at, length));
+            const auto [indices, values] = X.row(i);
+            bag.fill(features, columns, indices, values);
             row.insert(row.end(), bag.row.begin(), bag.row.end());
             weight.insert(weight.end(), bag.weight.begin(), bag.weight.end());
             begin.push_back(static_cast<std::int64_t>(row.size()));

@@ -27,8 +27,7 @@ inline std::vector<float> inverse_norms(const CsrView& rows, int n_threads) {
     parallel_for((n_rows + chunk - 1) / chunk, n_threads, [&](std::size_t task, int) {
         for (std::size_t row = task * chunk; row < std::min(n_rows, (task + 1) * chunk); ++row) {
             double square = 0;
-            for (std::int64_t k = rows.indptr[row]; k < rows.indptr[row + 1]; ++k)
-                square += static_cast<double>(rows.data[k]) * rows.data[k];
+            for (float v : rows.row(static_cast<std::int64_t>(row)).values) square += static_cast<double>(v) * v;
             inverse[row] = square > 0 ? static_cast<float>(1.0 / std::sqrt(square)) : 0.0f;
         }
     });
@@ -55,12 +54,14 @@ public:
     void begin(std::int64_t n_entries) { keeps_list_ = n_entries < static_cast<std::int64_t>(sum_.size() / 4); }
 
     void add(const CsrView& rows, std::size_t row, float scale) {
-        const std::int32_t* column = rows.indices.data() + rows.indptr[row];
-        const float* value = rows.data.data() + rows.indptr[row];
-        const std::int64_t n = rows.length(static_cast<std::int64_t>(row));
+        const auto [columns, values] = rows.row(static_cast<std::int64_t>(row));
         ++n_rows_;
-        for (std::int64_t z = 0; z < n; ++z) sum_[column[z]] += scale * value[z];
-        if (keeps_list_) note(column, n);
+        for (std::size_t z = 0; z < columns.size(); ++z) {
+            const auto column = static_cast<std::size_t>(columns[z]);
+            if (column >= sum_.size()) refuse_changed_rows();
+            sum_[column] += scale * values[z];
+        }
+        if (keeps_list_) note(columns);
     }
 
     /// Appends the entries that are not small, as a vector of unit length, and resets.
@@ -106,13 +107,14 @@ public:
     }
 
 private:
-    void note(const std::int32_t* column, std::int64_t n) {
+    void note(std::span<const std::int32_t> columns) {
         std::size_t size = touched_.size();
-        touched_.resize(size + static_cast<std::size_t>(n));
-        for (std::int64_t z = 0; z < n; ++z) {
-            touched_[size] = column[z];
-            size += is_touched_[column[z]] == 0;
-            is_touched_[column[z]] = 1;
+        touched_.resize(size + columns.size());
+        for (std::int32_t column : columns) {
+            if (static_cast<std::size_t>(column) >= is_touched_.size()) refuse_changed_rows();
+            touched_[size] = column;
+            size += is_touched_[column] == 0;
+            is_touched_[column] = 1;
         }
         touched_.resize(size);
     }

@@ -30,7 +30,7 @@ def test_two_classifiers_learn_at_the_same_time_and_hold_only_their_own_lock(cls
     inner = type(pair[0].model_).learn
 
     def learn_together(model, *arguments):
-        held.append([clf.model_ is model for clf in pair] == [clf._lock()._is_owned() for clf in pair])
+        held.append([clf.model_ is model for clf in pair] == [clf._lock()._lock._is_owned() for clf in pair])
         meeting.wait(SECONDS)  # both are here, or one of them waits for a lock of the other and this breaks
         inner(model, *arguments)
         meeting.wait(SECONDS)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 import os
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _check_sample_weight
@@ -18,6 +18,8 @@ from sklearn.utils.validation import _check_sample_weight
 from ramify.base import save_load
 from ramify.base.fitted import FittedModel
 from ramify.base.model import NO_OPTIONS, Model
+from ramify.base.model_lock import ModelLock
+from ramify.base.row_length import warn_of_length
 from ramify.base.schema import Schema
 from ramify.base.training import TrainingData, draw_seed, weighted_rows
 from ramify.common.progress import shown
@@ -33,6 +35,8 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
     `_search_options` and `_default_vectorizer`. Fitted classifiers have `schema_` and `model_`.
     """
 
+    #: Typical lengths of rows that the method learns well from without `normalize`.
+    _row_lengths: tuple[float, float] = (1 / 32, 32.0)
     #: What reads X and Y.
     _schema_class: type[Schema] = Schema
 
@@ -81,9 +85,10 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         fitted.lock = self._lock()
         self.fitted_ = fitted
 
-    def _lock(self) -> Any:
+    def _lock(self) -> ModelLock:
         """One lock per classifier: whoever learns or saves holds it."""
-        return self.__dict__.setdefault("_own_lock", threading.RLock())
+        lock: ModelLock | None = self.__dict__.get("_own_lock")
+        return self.__dict__.setdefault("_own_lock", ModelLock()) if lock is None else lock
 
     def _read_training_data(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, classes: ArrayLike | None = None
@@ -98,7 +103,12 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         if schema.n_labels == 0:
             raise ValueError("Y has no labels: at least one row must have one")
         rows, indicator, weight = weighted_rows(rows, indicator, sample_weight)
+        self._warn_of_length(rows)
         return TrainingData(rows, indicator, weight, self._draw_seed(), self._n_threads(), schema)
+
+    def _warn_of_length(self, rows: sparse.csr_array) -> None:
+        if getattr(self, "normalize", True) is False:
+            warn_of_length(rows, type(self).__name__, *self._row_lengths)
 
     def _new_vectorizer(self) -> Any:
         given = getattr(self, "vectorizer", None)

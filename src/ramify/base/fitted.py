@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ from scipy import sparse
 
 from ramify.base.answers import Threshold, best_columns, keep_best, no_entries, same_columns
 from ramify.base.model import NO_OPTIONS, Model, Query, State
+from ramify.base.model_lock import ModelLock
 from ramify.base.online_model import OnlineModel
 from ramify.base.schema import Row, Schema
 from ramify.base.stream_schema import StreamSchema, schema_from_state
@@ -49,7 +49,7 @@ class FittedModel:
         self.thresholds = thresholds  # of `predict`, one per label, if they were tuned
         self.options = options
         self.n_threads = 1
-        self.lock = threading.RLock()
+        self.lock = ModelLock()
 
     # --- queries --------------------------------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ class FittedModel:
         return cls(schema, restored, seed=seed, thresholds=thresholds, options=_checked_options(fitted["options"]))
 
     def __getstate__(self) -> dict[str, Any]:
-        with self.lock:  # a schema that grows and its model must be copied at the same moment
+        with self.lock.reading():  # a schema that grows and its model must be copied at the same moment
             state = {name: value for name, value in self.__dict__.items() if name not in ("lock", "model")}
             state["schema"] = self.schema.snapshot()
             state["model"] = type(self.model), self.model.state()
@@ -215,7 +215,7 @@ class FittedModel:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         cls, model_state = state.pop("model")
-        self.__dict__.update(state, model=cls.from_state(model_state), lock=threading.RLock())
+        self.__dict__.update(state, model=cls.from_state(model_state), lock=ModelLock())
 
 
 def _checked_options(options: Mapping[str, Any]) -> dict[str, Any]:

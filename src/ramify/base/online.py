@@ -120,6 +120,7 @@ class OnlineClassifier(ExtremeClassifier):
     def _first_piece(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> TrainingData:
         schema = StreamSchema(type(self).__name__)
         piece = weighted_rows(*schema.start(X, y, classes, self._new_vectorizer), sample_weight)
+        self._warn_of_length(piece[0])
         return TrainingData(*piece, self._draw_seed(), self._n_threads(), schema)
 
     def _read_piece(self, X: Any, y: Any, sample_weight: Any) -> Piece:

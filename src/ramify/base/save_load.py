@@ -14,6 +14,7 @@ from ramify import registry
 from ramify.base.fitted import FittedModel
 from ramify.common.validation import check_jobs
 from ramify.data.limits import widest
+from ramify.data.patterns import UntrustedVectorizerError, vectorizers_of_files
 from ramify.files.directory import ModelFileError, read_model, write_model
 from ramify.files.packing import pack, pack_parameters, unpack
 from ramify.files.version_2 import upgrade
@@ -28,7 +29,7 @@ def save(classifier: Any, path: str | os.PathLike[str]) -> None:
             "and only those have model files: use pickle or joblib for classes of your own"
         )
     arrays: dict[str, NDArray[Any]] = {}
-    with classifier._fitted().lock:  # schema and model must be of the same moment
+    with classifier._fitted().lock.reading():  # schema and model must be of the same moment
         fitted: FittedModel = classifier._answering()
         content = {
             "library_version": ramify.__version__,
@@ -40,10 +41,12 @@ def save(classifier: Any, path: str | os.PathLike[str]) -> None:
     write_model(path, content, arrays)
 
 
-def load(path: str | os.PathLike[str], verify: bool | None = None) -> Any:
+def load(path: str | os.PathLike[str], verify: bool | None = None, *, trust_vectorizer: bool = False) -> Any:
     """Load a classifier that `save` has written; its arrays are memory-mapped, so processes share them.
 
     `verify=True` compares every byte with the checksum; by default this is done for models of up to 64 MB.
+    A model whose vectorizer has a regular expression that may take for ever on some texts needs
+    `trust_vectorizer=True`: give it only if you trust whoever made the file.
 
     >>> import tempfile
     >>> from ramify import PLTClassifier
@@ -52,7 +55,7 @@ def load(path: str | os.PathLike[str], verify: bool | None = None) -> Any:
     ...     load(folder).predict(["a green pear"]).tolist()
     ['pear']
     """
-    with _reading(path, verify) as (name, manifest, arrays):
+    with _reading(path, verify, trust_vectorizer) as (name, manifest, arrays):
         fitted = _fitted_model(name, manifest, arrays)
         parameters = unpack(manifest["parameters"], arrays, fitted.schema.vectorizer)
         classifier = registry.load_class(name)(**parameters)
@@ -64,7 +67,9 @@ def load(path: str | os.PathLike[str], verify: bool | None = None) -> Any:
     return classifier
 
 
-def load_fitted(path: str | os.PathLike[str], verify: bool | None = None) -> FittedModel:
+def load_fitted(
+    path: str | os.PathLike[str], verify: bool | None = None, *, trust_vectorizer: bool = False
+) -> FittedModel:
     """Load the schema and the model of a classifier, to query them: needs no scikit-learn for rows of numbers.
 
     >>> import tempfile
@@ -74,13 +79,13 @@ def load_fitted(path: str | os.PathLike[str], verify: bool | None = None) -> Fit
     ...     load_fitted(folder).predict_one("a green pear", top_k=1)[0][0]
     'pear'
     """
-    with _reading(path, verify) as (name, manifest, arrays):
+    with _reading(path, verify, trust_vectorizer) as (name, manifest, arrays):
         return _fitted_model(name, manifest, arrays)
 
 
 @contextmanager
 def _reading(
-    path: str | os.PathLike[str], verify: bool | None
+    path: str | os.PathLike[str], verify: bool | None, trust_vectorizer: bool
 ) -> Iterator[tuple[str, dict[str, Any], dict[str, NDArray[Any]]]]:
     """The class, manifest and arrays of a model; whatever is wrong with them becomes a ModelFileError."""
     manifest, arrays = read_model(path, verify)
@@ -92,9 +97,15 @@ def _reading(
         )
     try:
         _check_sizes(manifest, sum(array.nbytes for array in arrays.values()))
-        yield name, upgrade(manifest) if manifest["format_version"] == 2 else manifest, arrays
+        with vectorizers_of_files(is_trusted=trust_vectorizer):
+            yield name, upgrade(manifest) if manifest["format_version"] == 2 else manifest, arrays
     except ModelFileError:
         raise
+    except UntrustedVectorizerError as error:
+        raise ModelFileError(
+            f"{path}: the vectorizer's {error}; if you trust whoever made this model, load it with "
+            "ramify.load(path, trust_vectorizer=True), or on the command line ramify --trust-vectorizer …"
+        ) from error
     except RecursionError:
         raise ModelFileError(
             f"{path} has a manifest that is nested too deeply: it was damaged or made to break loading"

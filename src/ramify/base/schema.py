@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from ramify.base.rows import (
     read_numbers,
     row_from_dict,
 )
+from ramify.common.cached import cached_property
 from ramify.common.progress import phase
 from ramify.common.validation import check_choice, check_integer
 from ramify.data.labels import LabelEncoding
@@ -82,13 +82,15 @@ class Schema:
         self.n_features = rows.shape[1]
         return rows
 
-    def read_training_labels(self, Y: Any, n_rows: int, classes: Any = None) -> sparse.csr_array:
+    def read_training_labels(
+        self, Y: Any, n_rows: int, classes: Any = None, *, is_sorted: bool = True
+    ) -> sparse.csr_array:
         """The 0/1 array of Y, one row for each row of X; `classes` may name labels in advance."""
         if Y is None:
             raise ValueError(f"This {self.owner} estimator requires y to be passed, but the target y is None")
         if classes is not None:
             self.labels.name_in_advance(Y, classes)
-        indicator = self.labels.extend(Y)
+        indicator = self.labels.extend(Y, is_sorted=is_sorted)
         check_as_many_rows(n_rows, indicator)
         return indicator
 

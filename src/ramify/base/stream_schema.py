@@ -52,14 +52,17 @@ class StreamSchema(Schema):
     # --- learning -------------------------------------------------------------------------------------------------
 
     def start(self, X: Any, y: Any, classes: Any, new_vectorizer: Any) -> tuple[sparse.csr_array, sparse.csr_array]:
-        """Rows and labels of the first piece of a stream; it may hold no label yet."""
+        """Rows and labels of the first piece of a stream; it may hold no label yet.
+
+        Classes get columns in the order in which they come, as they do later: a model does not depend on the pieces.
+        """
         if isinstance(X, DictRow):
             rows, fresh = self._dict_row(X.x, {})
             self.n_features = rows.shape[1]
             self.named_columns = fresh
         else:
             rows = self.read_training_rows(X, new_vectorizer)
-        return rows, self.read_training_labels(y, rows.shape[0], classes)
+        return rows, self.read_training_labels(y, rows.shape[0], classes, is_sorted=False)
 
     def extend(self, X: Any, y: Any, accept: Callable[[sparse.csr_array, sparse.csr_array], Piece]) -> Piece:
         """Rows and labels of a later piece; what is new in it is known from now on, unless it is rejected.

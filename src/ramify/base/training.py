@@ -49,7 +49,7 @@ def weighted_rows(
         return rows, indicator, None
     from sklearn.utils.validation import _check_sample_weight
 
-    weight = _check_sample_weight(sample_weight, rows, dtype=np.float32, ensure_non_negative=True)
+    weight = _check_sample_weight(sample_weight, rows, dtype=np.float32, copy=True, ensure_non_negative=True)
     if not weight.any():
         raise ValueError("sample_weight is zero for every row: at least one weight must be above zero")
     if weight.all():

@@ -45,8 +45,19 @@ def common(
             help="How far a compressed file may expand; a hundredfold, but at least 64 MB, by default.",
         ),
     ] = None,
+    trust_vectorizer: Annotated[
+        bool,
+        typer.Option(
+            "--trust-vectorizer",
+            help="Load models whose regular expression for words may take for ever on some texts.",
+        ),
+    ] = False,
 ) -> None:
     if max_unpacked is not None:
         from ramify.data import limits
 
         context.with_resource(limits.max_unpacked(max_unpacked))
+    if trust_vectorizer:
+        from ramify.data.patterns import vectorizers_of_files
+
+        context.with_resource(vectorizers_of_files(is_trusted=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
@@ -54,11 +55,13 @@ def csr_rows(
     return rows
 
 
-def check_csr(name: str, array: Any) -> sparse.csr_array:
+def check_csr(name: str, array: Any, *, is_copied: bool = False) -> sparse.csr_array:
     """Return a 2-D sparse array of any format as csr_array, or raise ValueError if its index arrays are invalid.
 
     scipy checks them only when an array is built. If the caller has changed them since, the core, and even scipy's
-    own conversions, would read and write out of bounds. The result may share memory with `array`.
+    own conversions, would read and write out of bounds. Another thread may change them even after this check: so the
+    row pointers, and whatever scipy converts, are checked on a copy. The column numbers and values of a CSR array are
+    shared, because the core checks those again when it copies a row; `is_copied` copies them too.
 
     >>> Y = sparse.csr_array(np.eye(3))
     >>> Y.indices[1] = 7
@@ -68,6 +71,11 @@ def check_csr(name: str, array: Any) -> sparse.csr_array:
     """
     if array.ndim != 2:
         raise ValueError(f"{name} must have two dimensions, got {array.ndim}")
+    if array.format == "csr" and not is_copied:
+        array = copy.copy(array)
+        array.indptr = array.indptr.copy()
+    elif array.format in ("csr", "bsr", "csc", "coo"):
+        array = copy.deepcopy(array)  # array.copy() would raise scipy's own errors
     rows, columns = ("row", array.shape[0]), ("column", array.shape[1])
     if array.format in ("csr", "bsr"):
         _check_compressed(name, array, rows, columns)

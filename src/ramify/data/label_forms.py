@@ -108,7 +108,7 @@ def read_indicator(Y: Any) -> sparse.csr_array:
         )
     if Y.shape[1] > _MAX_LABELS:
         raise ValueError(f"Y has {Y.shape[1]} columns; at most {_MAX_LABELS} labels are supported")
-    indicator = sparse.csr_array(check_csr("Y", Y) if sparse.issparse(Y) else Y, copy=True)
+    indicator = check_csr("Y", Y, is_copied=True) if sparse.issparse(Y) else sparse.csr_array(Y)
     indicator.sum_duplicates()
     bad = (indicator.data != 0) & (indicator.data != 1)
     if bad.any():

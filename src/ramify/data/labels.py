@@ -172,8 +172,11 @@ class LabelEncoding:
         columns = set(map(self._name_index().get, y))
         return None if None in columns else np.array(sorted(columns), dtype=np.int32)  # type: ignore[type-var]
 
-    def extend(self, Y: Any) -> sparse.csr_array:
-        """Encode Y; new labels get the next columns. A rejected Y changes nothing."""
+    def extend(self, Y: Any, *, is_sorted: bool = True) -> sparse.csr_array:
+        """Encode Y; new labels get the next columns. A rejected Y changes nothing.
+
+        The first classes are sorted, as scikit-learn does, unless the order in which they come is to be kept.
+        """
         kind, content = read_labels(Y, self.kind)
         if kind == "indicator":
             if content.shape[1] < self.n_labels:
@@ -182,7 +185,7 @@ class LabelEncoding:
             return content  # type: ignore[no-any-return]
         values, indptr = content
         if self.kind is None and isinstance(values, np.ndarray):
-            classes, codes = _sorted_classes(values)
+            classes, codes = _first_classes(values, is_sorted)
             self._adopt(kind, classes)
             return _one_per_row(codes, self.n_labels)
         values = values.tolist() if isinstance(values, np.ndarray) else values
@@ -308,11 +311,13 @@ def _one_per_row(codes: NDArray[np.integer], n_labels: int) -> sparse.csr_array:
     return indicator_of(codes.astype(np.int32), np.arange(len(codes) + 1, dtype=np.int64), n_labels)
 
 
-def _sorted_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.integer]]:
-    if y.dtype.kind not in "OU":
+def _first_classes(y: NDArray[Any], is_sorted: bool) -> tuple[NDArray[Any], NDArray[np.integer]]:
+    if y.dtype.kind not in "OU" and is_sorted:
         return np.unique(y, return_inverse=True)
     # Sorting only the distinct strings is many times faster than sorting all of them.
     values = y.tolist()
-    names = sorted(dict.fromkeys(values))
+    names = list(dict.fromkeys(values))
+    if is_sorted:
+        names.sort()
     index = {name: column for column, name in enumerate(names)}
     return np.array(names, dtype=y.dtype), np.fromiter(map(index.__getitem__, values), np.int32, len(values))

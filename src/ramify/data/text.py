@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from ramify.data.dataset import as_features
 from ramify.data.names import NameTable
 from ramify.data.ngrams import WordNgramVectorizer
+from ramify.data.patterns import check_vectorizer
 
 Vectorizer: TypeAlias = Any  # TfidfVectorizer, HashingVectorizer or WordNgramVectorizer; scikit-learn has no types
 
@@ -120,6 +121,7 @@ def vectorizer_from_state(meta: dict[str, Any], arrays: dict[str, NDArray[Any]])
     if not _is_ngram_range(params.get("ngram_range")):
         raise ValueError(f"the saved {meta['class']} has no ngram_range")
     params["ngram_range"] = tuple(params["ngram_range"])
+    check_vectorizer(params.get("token_pattern"), params["ngram_range"])
     if cls is HashingVectorizer:
         return _usable(cls(**params))
     for name in ("term_bytes", "term_offsets", *(("idf",) if params.get("use_idf", True) else ())):

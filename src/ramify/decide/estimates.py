@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from ramify.common.cached import cached_property
 from ramify.common.validation import check_choice, check_number
 from ramify.metrics._inputs import as_indicator, as_scores, check_same_shape, hits, place, rows_of
 

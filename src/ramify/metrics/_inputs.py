@@ -184,7 +184,7 @@ def _canonical(array: Any, name: str) -> csr_array:
     if array.ndim != 2:
         raise ValueError(f"{name} must have two dimensions (rows, labels), got a sparse array with {array.ndim}")
     _check_numbers(array.dtype, name)
-    csr = check_csr(name, array)
+    csr = check_csr(name, array, is_copied=True)
     if not csr.has_canonical_format:
         csr = csr.copy()
         csr.sum_duplicates()

@@ -26,7 +26,7 @@ def filter_recall(Y_true: Any, candidates: Any) -> float:
     given: Any = candidates
     if not sparse.issparse(candidates):
         raise ValueError(f"candidates must be a sparse array of the candidate labels, got {type(candidates).__name__}")
-    named = check_csr("candidates", given)
+    named = check_csr("candidates", given, is_copied=True)
     truth = as_indicator(Y_true, "Y_true", n_labels=named.shape[1])
     if truth.shape != named.shape:
         raise ValueError(f"Y_true has shape {truth.shape}, but candidates has shape {named.shape}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ramify import _core
+from ramify.common.cached import cached_property
 from ramify.trees import conversion, text_format
 from ramify.trees.rendering import render_tree
 

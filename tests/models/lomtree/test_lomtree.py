@@ -41,14 +41,18 @@ def pieces(n, sizes):
     return [(a, min(b, n)) for a, b in itertools.pairwise(bounds.tolist()) if a < n]
 
 
-@pytest.mark.parametrize("sizes", [[1, 1, 1], [700], [3, 500, 1]])
-def test_how_rows_are_cut_into_pieces_changes_no_bit(rows, sizes):
-    straight = small().partial_fit(rows.X, rows.y)
+@pytest.mark.parametrize("names_classes", [True, False])
+@pytest.mark.parametrize("sizes", [[1, 1, 1], [700], [3, 500, 1], [7] * 300])
+def test_how_rows_are_cut_into_pieces_changes_no_bit(rows, sizes, names_classes):
+    classes = np.unique(rows.y) if names_classes else None
+    straight = small().partial_fit(rows.X, rows.y, classes=classes)
     cut = small()
     for start, stop in pieces(len(rows.y), sizes):
-        cut.partial_fit(rows.X[start:stop], rows.y[start:stop], classes=None if start else np.unique(rows.y))
+        cut.partial_fit(rows.X[start:stop], rows.y[start:stop], classes=None if start else classes)
     assert same_trees(straight, cut)
+    assert straight.classes_.tolist() == cut.classes_.tolist()
     assert (straight.predict(rows.X) == cut.predict(rows.X)).all()
+    assert (straight.predict_proba(rows.X) == cut.predict_proba(rows.X)).all()
 
 
 @pytest.mark.parametrize("kind", ["rows", "texts"])

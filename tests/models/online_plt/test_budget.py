@@ -62,6 +62,24 @@ def test_memory_stays_about_the_budget_and_the_model_useful(learner):
     assert right[1] > right[0] - 0.05
 
 
+@pytest.mark.parametrize("arity", [4, 24])
+def test_with_many_labels_the_budget_bounds_the_weights_and_labels_take_what_is_documented(arity):
+    n_labels = 30_000
+    generator = np.random.default_rng(0)
+    X = sparse.csr_array(generator.random((n_labels, 4), dtype=np.float32))
+    budget = 2_000_000
+    clf = OnlinePLTClassifier(memory_budget=budget, arity=arity, max_leaf=127, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for start in range(0, n_labels, 3000):
+            labels = [[f"label {j}"] for j in range(start, start + 3000)]
+            clf.partial_fit(X[start : start + 3000], labels)
+            assert clf.weights_memory_ <= 1.3 * budget
+    assert clf.n_evicted_rows_ > 0
+    of_labels = clf.memory_ - clf.weights_memory_
+    assert 40 * n_labels < of_labels < 100 * n_labels
+
+
 def test_running_out_is_said_once():
     X, labels = growing_stream()
     clf = OnlinePLTClassifier(memory_budget=BUDGET, arity=4, max_leaf=8)

@@ -63,6 +63,8 @@ class FastXMLClassifier(ExtremeClassifier):
     ['apple', 'red']
     """
 
+    _row_lengths = (1 / 32, float("inf"))  # a separator with a fixed C stays zero on short rows
+
     def __init__(
         self,
         *,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from scipy import sparse
 
 from ramify import _core
 from ramify.base.model import Model, Query, RowAnswer, State, named_by_label_set, shape_of
+from ramify.common.cached import cached_property
 from ramify.common.validation import check_flag, check_number
 from ramify.data.csr import csr_rows
 from ramify.explain.row_path import RawRowPaths

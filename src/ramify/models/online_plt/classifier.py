@@ -38,6 +38,8 @@ OPTIMIZERS = {
 # Features of rows that wait to be learned; fewer with a budget, which is checked when they are learned.
 BUFFER_ENTRIES = 2**22
 LEAST_BUFFER = 1024
+# Weights of at most this size are dropped from a frozen model.
+FROZEN_PRUNE = 0.1
 BUDGET_SHARE = 4096
 
 TreeSpecification = str | LabelTree | Callable[..., LabelTree]
@@ -75,7 +77,8 @@ class OnlinePLTClassifier(OnlineClassifier):
     normalize, bias
         Scale rows to unit length; value of the constant feature (0: none).
     memory_budget : int or None
-        Bytes that the learned weights may take; near it the features of least weight are dropped.
+        Bytes that weights and rows that wait to be learned may take; near it the features of least weight are dropped.
+        Labels are never dropped, so nodes, the labels' places and their names are not bounded by it (`memory_`).
     vectorizer : None, TfidfVectorizer or HashingVectorizer
         For X given as texts. None hashes words, so that new ones may appear at any time; a TfidfVectorizer keeps the
         vocabulary of the first texts.
@@ -269,22 +272,40 @@ class OnlinePLTClassifier(OnlineClassifier):
         return tree
 
     @property
+    def memory_(self) -> int:
+        """Bytes of everything learned: `weights_memory_`, and about 50 to 80 bytes for each label and node.
+
+        The names of labels and features are not part of it.
+        """
+        n: int = self.model_.memory
+        return n
+
+    @property
+    def weights_memory_(self) -> int:
+        """Bytes of what `memory_budget` bounds: weights, and rows that wait to be learned."""
+        n: int = self.model_.learner.weight_memory
+        return n
+
+    @property
     def n_evicted_rows_(self) -> int:
         """How many (node, feature) rows were dropped for the memory budget."""
         n: int = self.model_.learner.n_evicted_rows
         return n
 
-    def freeze(self, prune: float = 0.1) -> PLTClassifier:
+    def freeze(self, prune: float | None = None) -> PLTClassifier:
         """A serving model that answers the same queries, smaller and faster, and learns no more.
 
-        Weights of at most `prune` are dropped, and the others rounded to bytes.
+        Weights of at most `prune` are dropped, and the others rounded to bytes. None: 0.1 where rows have unit length;
+        without `normalize` the size of weights depends on the unit of the features, and only zeros are dropped.
         """
-        check_number("prune", prune, at_least=0)
         fitted = self._fitted()
+        if prune is None:
+            prune = FROZEN_PRUNE if self.normalize else 0.0
+        check_number("prune", prune, at_least=0)
         schema, model = fitted.schema, fitted.model
         assert isinstance(schema, StreamSchema)
         assert isinstance(model, OnlinePLTModel)
-        with fitted.lock:
+        with fitted.lock.reading():
             frozen_model = model.frozen(prune, self._n_threads())
             frozen_schema = schema.frozen(PLTClassifier.__name__)
         frozen = PLTClassifier(
@@ -292,7 +313,7 @@ class OnlinePLTClassifier(OnlineClassifier):
             solver=PLTSolver(loss="logistic", prune=prune),
             calibrate=False,
             normalize=model.settings["normalize"],
-            bias=model.settings["bias"],
+            bias=frozen_model.trees[0].bias,
             vectorizer=self.vectorizer,
             n_jobs=self.n_jobs,
             random_state=self.random_state,

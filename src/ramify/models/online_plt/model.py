@@ -116,6 +116,7 @@ class OnlinePLTModel(OnlineModel):
         """A batch model with the tree and the weights as they stand."""
         blocks = self.learner.freeze(self.n_features, prune, n_threads)
         tree = LabelTree(blocks.pop("parent"), blocks.pop("label"), n_labels=self.n_labels)
+        bias = float(blocks.pop("bias")[0])
         return PLTModel(
             [
                 TrainedTree(
@@ -124,7 +125,7 @@ class OnlinePLTModel(OnlineModel):
                     link=IDENTITY,
                     n_features=self.n_features,
                     normalize=self.settings["normalize"],
-                    bias=self.settings["bias"],
+                    bias=bias if bias != np.float32(self.settings["bias"]) else self.settings["bias"],
                     is_multiclass=self.is_multiclass,
                 )
             ]

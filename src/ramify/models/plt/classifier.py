@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 from sklearn.base import clone
 
 from ramify import _core, trees
 from ramify.base.classifier import ExtremeClassifier
 from ramify.base.model import NO_OPTIONS
+from ramify.base.row_length import typical_length
 from ramify.base.training import TrainingData
 from ramify.common.progress import phase
 from ramify.common.validation import check_flag, check_integer, check_number
@@ -72,6 +71,8 @@ class PLTClassifier(ExtremeClassifier):
     >>> sorted(label for label, _ in clf.predict_one("red apple", top_k=2))
     ['apple', 'red']
     """
+
+    _row_lengths = (0.0, float("inf"))  # rows are divided by it
 
     def __init__(
         self,
@@ -234,13 +235,3 @@ class PLTClassifier(ExtremeClassifier):
         fitted = self._answering()
         report: SearchReport = fitted.model.report(fitted.schema.rows(X), fitted.query(top_k, threshold))  # type: ignore[attr-defined]
         return report
-
-
-def typical_length(X: sparse.csr_array) -> float:
-    """The root of the mean squared length of the rows; 1 if all are empty.
-
-    >>> typical_length(sparse.csr_array(np.array([[3.0, 4.0], [5.0, 0.0]])))
-    5.0
-    """
-    squared = float(np.square(X.data, dtype=np.float64).sum()) / max(X.shape[0], 1)
-    return squared**0.5 if squared > 0 else 1.0

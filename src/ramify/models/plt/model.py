@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from scipy import sparse
 from ramify import _core
 from ramify.base.answers import Threshold, keep_best, node_thresholds
 from ramify.base.model import Model, Query, RowAnswer, State, arrays_below
+from ramify.common.cached import cached_property
 from ramify.data.csr import csr_rows
 from ramify.explain.label_path import RANKED, RawLabelPaths
 from ramify.models.plt.search_report import SearchReport

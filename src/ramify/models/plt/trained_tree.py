@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
@@ -12,6 +11,7 @@ from scipy import sparse
 
 from ramify import _core
 from ramify.base.answers import Threshold, node_thresholds
+from ramify.common.cached import cached_property
 from ramify.common.validation import check_flag, check_integer, check_number
 from ramify.models.plt.calibration import Link
 from ramify.models.plt.fit_report import Trial

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from scipy import sparse
 from ramify import _core
 from ramify.base.answers import node_thresholds
 from ramify.base.model import Model, Query, RowAnswer, State, named_by_label_set, shape_of
+from ramify.common.cached import cached_property
 from ramify.common.validation import check_flag, check_integer, check_number
 from ramify.data.csr import csr_rows
 from ramify.explain.label_path import RANKED, RawLabelPaths

@@ -212,7 +212,7 @@ class ThresholdClassifier(ExtremeClassifier):
         with shown(self.verbose is True), self._lock():
             self._check_parameters()
             check_consistent_length(X, y)
-            X, y = (check_csr(name, part) if sparse.issparse(part) else part for name, part in (("X", X), ("y", y)))
+            X, y = (check_csr(name, part) if sparse.issparse(part) else part for name, part in (("X", X), ("Y", y)))
             model = self.__dict__["fitted_"].model if "fitted_" in self.__dict__ else None
             if model is not None and model.online is not None:
                 self._learn_pieces(self.estimator_, model.online, X, y, None, sample_weight)

@@ -1,0 +1,125 @@
+"""Run every attack of this folder until a number of inputs is reached, and print how often each outcome occurred.
+
+    python tests/attacks/run.py --inputs 1000000 --seed 7
+
+An attack is a function attack_*(count, seed) -> Counter of outcomes in a module of this folder. If it takes more
+parameters, their values are those of the test that calls it. All attacks get the same share of the time, so quick ones
+run most of the inputs. What an attack raises is a failure, and so are the outcomes that it writes in capitals, hanging,
+and ends by a signal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import importlib
+import inspect
+import itertools
+import sys
+import time
+import traceback
+import warnings
+from collections import Counter
+from pathlib import Path
+
+HERE = Path(__file__).parent
+FIRST_ROUND, ROUND_SECONDS = 4, 2.0
+
+
+class Attack:
+    """An attack with its parameters, the inputs it has run and the time they took."""
+
+    def __init__(self, function, values):
+        self.function, self.values = function, values
+        self.name = " ".join([function.__name__.removeprefix("attack_").replace("_", " "), *map(str, values.values())])
+        self.outcomes, self.failures = Counter(), []
+        self.n_inputs, self.n_rounds, self.seconds = 0, 0, 0.0
+
+    def run(self, most, seed):
+        pace = self.n_inputs / self.seconds if self.seconds > 0 else 0.0
+        count = max(1, min(most, FIRST_ROUND if self.n_inputs == 0 else max(FIRST_ROUND, int(pace * ROUND_SECONDS))))
+        start = time.perf_counter()
+        try:
+            self.outcomes += self.function(count, seed + self.n_rounds, **self.values)
+        except Exception as error:
+            self.failures.append(f"seed {seed + self.n_rounds}, {count} inputs: {type(error).__name__}: {error}")
+            traceback.print_exc()
+        self.n_inputs, self.n_rounds = self.n_inputs + count, self.n_rounds + 1
+        self.seconds += time.perf_counter() - start
+        return count
+
+    @property
+    def is_bad(self):
+        return bool(self.failures) or any(name.isupper() or _is_bad(name) for name in self.outcomes)
+
+
+def _is_bad(outcome):
+    words = outcome.replace(",", " ").replace(":", " ").split()
+    return outcome in ("hangs", "wrong answer", "other error") or any(len(w) > 2 and w.isupper() for w in words)
+
+
+def find_attacks():
+    """All attacks of this folder, with every combination of their parameters."""
+    found = []
+    for path in sorted(HERE.glob("*.py")):
+        if path.name == Path(__file__).name:
+            continue
+        module = importlib.import_module(f"attacks.{path.stem}")
+        for name, function in vars(module).items():
+            if name.startswith("attack_") and getattr(function, "__module__", None) == module.__name__:
+                found += [Attack(function, values) for values in parameters(module, function)]
+    return found
+
+
+def parameters(module, function):
+    """The values of an attack's further parameters that have no default: those of the test that calls it."""
+    _, _, *others = inspect.signature(function).parameters.values()
+    tests = [test for name, test in vars(module).items() if name.startswith("test_") and callable(test)]
+    marks = {
+        mark.args[0]: list(mark.args[1])
+        for test in tests
+        if function.__name__ in test.__code__.co_names
+        for mark in getattr(test, "pytestmark", [])
+        if mark.name == "parametrize"
+    }
+    missing = [other.name for other in others if other.default is other.empty and other.name not in marks]
+    if missing:
+        raise SystemExit(f"{module.__name__}.{function.__name__}: no test that calls it has values for {missing}")
+    varied = [other for other in others if other.default is other.empty or is_flag(other, marks)]
+    chosen = {other.name: marks[other.name] for other in varied}
+    return [dict(zip(chosen, values, strict=True)) for values in itertools.product(*chosen.values())]
+
+
+def is_flag(parameter, marks):
+    return isinstance(parameter.default, bool) and parameter.name in marks
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Run every attack and print how often each outcome occurred.")
+    parser.add_argument("--inputs", type=int, default=10_000, help="inputs of all attacks together")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="only attacks whose name contains this")
+    given = parser.parse_args()
+    faulthandler.enable()
+    warnings.simplefilter("ignore")
+    sys.path.insert(0, str(HERE.parent))
+    attacks = [attack for attack in find_attacks() if given.only in attack.name]
+    left = given.inputs
+    while left > 0 and attacks:
+        attack = min(attacks, key=lambda attack: attack.seconds)
+        print(f"{given.inputs - left:,} inputs; {attack.name}, seed {given.seed + attack.n_rounds}", file=sys.stderr)
+        left -= attack.run(left, given.seed)
+    total = Counter()
+    for attack in attacks:
+        outcomes = ", ".join(f"{name} {n:,}" for name, n in attack.outcomes.most_common())
+        print(f"{attack.name}: {attack.n_inputs:,} inputs in {attack.seconds:.0f} s: {outcomes}")
+        for failure in attack.failures:
+            print(f"  FAILED: {failure}")
+        total += attack.outcomes
+    n_inputs = sum(attack.n_inputs for attack in attacks)
+    print(f"all {n_inputs:,}: " + ", ".join(f"{name} {n:,}" for name, n in total.most_common()))
+    return 1 if any(attack.is_bad for attack in attacks) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
