@@ -1,13 +1,15 @@
-"""Which C is chosen, and from what."""
+"""Which settings of the solver are chosen, and from what."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+import ramify
 from ramify import PLTClassifier
 from ramify.data.synthetic import make_multilabel
 from ramify.models.plt import PLTSolver, solver_choice
+from ramify.models.plt.fit_report import Trial
 from ramify.trees import LabelTree
 from twins.models import block_trainer, random_labels, random_rows, solver_settings
 
@@ -61,3 +63,57 @@ def test_what_is_given_is_used(C, positive_weight):
     model = PLTClassifier(solver=solver, random_state=0).fit(DATA.X, DATA.Y)
     assert np.float32(C) == model.C_
     assert positive_weight is None or np.float32(positive_weight) == model.positive_weight_
+
+
+def dense_classes(n_classes=26, rows_per_class=6, n_features=16):
+    """Few dense features and few rows per class: five epochs are far from the optimum."""
+    rng = np.random.default_rng(0)
+    centre = rng.normal(size=(n_classes, n_features))
+    y = np.repeat(np.arange(n_classes), rows_per_class)
+    return (centre[y] + 0.5 * rng.normal(size=(len(y), n_features)) + 2).astype(np.float32), y
+
+
+def test_more_epochs_are_chosen_where_they_help():
+    model = PLTClassifier(random_state=0).fit(*dense_classes())
+    assert model.fit_report_.n_epochs == 20
+    losses = {trial[:3]: trial.loss for trial in model.fit_report_.trials}
+    assert losses[model.fit_report_[:3]] == min(losses.values())
+
+
+def test_the_report_holds_every_trial_and_survives_saving(tmp_path):
+    model = PLTClassifier(random_state=0).fit(DATA.X, DATA.Y)
+    report = model.fit_report_
+    tried = [trial[:3] for trial in report.trials]
+    assert len(tried) == len(set(tried)) >= 4
+    assert (report.C, report.positive_weight, report.n_epochs) in tried
+    for C, weight, n_epochs in tried:
+        assert C in solver_choice.COSTS["squared_hinge"]
+        assert weight in solver_choice.POSITIVE_WEIGHTS["squared_hinge"]
+        assert n_epochs in solver_choice.EPOCHS
+    assert f"from {len(tried)} settings" in str(report)
+    model.save(tmp_path / "model")
+    assert ramify.load(tmp_path / "model").fit_report_ == report
+
+
+def test_no_neighbour_of_the_choice_is_clearly_better():
+    report = PLTClassifier(random_state=0).fit(DATA.X, DATA.Y).fit_report_
+    loss = {trial[:3]: trial.loss for trial in report.trials}
+    axes = (solver_choice.COSTS["squared_hinge"], solver_choice.POSITIVE_WEIGHTS["squared_hinge"], solver_choice.EPOCHS)
+    chosen_values = report[:3]
+    for axis, values in enumerate(axes):
+        at = values.index(chosen_values[axis])
+        for other in values[max(at - 1, 0) : at + 2]:
+            neighbour = (*chosen_values[:axis], other, *chosen_values[axis + 1 :])
+            assert loss[neighbour] >= loss[chosen_values] * (1 - solver_choice.MARGIN)
+
+
+def test_all_trees_of_an_ensemble_use_the_choice_of_the_first():
+    model = PLTClassifier(n_trees=3, random_state=0).fit(DATA.X, DATA.Y)
+    assert len({(tree.C, tree.positive_weight, tree.n_epochs) for tree in model.trees_}) == 1
+    assert [len(tree.trials) for tree in model.trees_[1:]] == [1, 1]  # for their maps to probabilities
+
+
+@pytest.mark.parametrize("stored", [5, [1.0, 1.0, 5], [1.0, 1.0, 0, 2.0], ["a", 1.0, 5, 2.0], [-1.0, 1.0, 5, 2.0]])
+def test_a_damaged_trial_in_a_file_is_rejected(stored):
+    with pytest.raises(ValueError):
+        Trial.checked(stored)

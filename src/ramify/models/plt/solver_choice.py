@@ -22,13 +22,14 @@ from ramify.models.plt.solver import PLTSolver
 COSTS = {"squared_hinge": (0.1, 0.3, 1.0, 4.0, 16.0), "logistic": (1.0, 3.0, 10.0, 30.0, 100.0)}
 POSITIVE_WEIGHTS = {"squared_hinge": (0.7, 2.0), "logistic": (1.0, 2.0)}
 EPOCHS = (5, 20)
+COST_AXIS, WEIGHT_AXIS, EPOCH_AXIS = range(3)
 # Where exactly one label is true, positives are few and weigh more.
 START_WEIGHT = {False: 0, True: 1}
 # A setting is tried on this share of each level's work, more where the data are small; and on at most MAX_ROWS rows of
 # a node.
-LEAST_SHARE, ENOUGH_WORK, MAX_ROWS = 0.05, 2e6, 12_288
+LEAST_SHARE, ENOUGH_WORK, MAX_ROWS = 0.05, 1e6, 12_288
 # How much lower the loss of another setting must be: below that the sample cannot tell.
-MARGIN = 0.003
+MARGIN = 0.01
 
 
 class SolverChoice(NamedTuple):
@@ -70,12 +71,12 @@ def choose_solver(
     if max(map(len, axes)) == 1 and not calibrate:
         chosen = Trial(*_values(axes, best), float("nan"))
         return SolverChoice(_core_settings(given, *chosen[:3]), IDENTITY, chosen, [])
-    # Both neighbours in C at once: nearly every search looks at them.
-    try_out(best, *_neighbours(axes, best, 0))
+    # At once what nearly every search looks at.
+    try_out(best, *_neighbours(axes, best, EPOCH_AXIS), *_neighbours(axes, best, COST_AXIS))
     before: tuple[int, ...] | None = None
     while best != before:
         before = best
-        for axis in range(3):
+        for axis in (EPOCH_AXIS, COST_AXIS, WEIGHT_AXIS):  # more epochs ask for another C, so they come first
             while True:
                 neighbours = _neighbours(axes, best, axis)
                 try_out(*neighbours)
