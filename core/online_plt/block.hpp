@@ -137,6 +137,12 @@ public:
         return dropped;
     }
 
+    /// Gives back room that was made for rows and columns that did not come.
+    void trim() {
+        const int stride = padded_columns(n_columns());
+        if (row_capacity_ > n_rows_ + n_rows_ / 2 || stride_ > stride) resize(n_rows_, stride);
+    }
+
     // --- columns ----------------------------------------------------------------------------------------------------
 
     /// Appends a column of zeros.

@@ -139,6 +139,7 @@ private:
                 if (OnlineBlock* block = tree_.block(v)) work(*block);
             if (tree_.gate()) work(*tree_.gate());
         };
+        for_each_block([](OnlineBlock& block) { block.trim(); });
         auto used = static_cast<double>(settings_.buffer_entries * sizeof(Entry));
         for_each_block([&](const OnlineBlock& block) { used += sizeof block + block.n_rows() * block.bytes_of_row(); });
         const auto budget = static_cast<double>(settings_.memory_budget);

@@ -26,7 +26,7 @@ class Terminal(io.StringIO):
 def test_training_reports_its_phases(data):
     with progress.shown(False) as phases:
         PLTClassifier(n_trees=2, random_state=0).fit(data.X, data.Y)
-    assert list(phases.seconds) == ["building the tree", "choosing C, calibrating", "training"]
+    assert list(phases.seconds) == ["building the tree", "choosing the solver's settings", "training"]
     assert all(seconds > 0 for seconds in phases.seconds.values())
 
 

@@ -298,5 +298,5 @@ def test_a_model_that_has_not_met_a_label_is_saved_and_goes_on(tmp_path, data):
 def test_a_broken_sparse_array_is_rejected_before_it_is_converted(broken):
     given = {"X": sparse.csc_array(np.eye(4)), "y": sparse.csc_array(np.eye(4))}
     given[broken].indptr = given[broken].indptr[:0]
-    with pytest.raises(ValueError, match=f"{broken} is a broken sparse matrix: indptr has 0 entries"):
+    with pytest.raises(ValueError, match=f"{broken.upper()} is a broken sparse matrix: indptr has 0 entries"):
         ThresholdClassifier(OnlinePLTClassifier()).partial_fit(given["X"], given["y"])
