@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import numbers
 import os
+import sys
 from collections.abc import Iterable
 from typing import Any
-
-import joblib
 
 
 def check_integer(name: str, value: Any, *, at_least: int | None = None, at_most: int | None = None) -> int:
@@ -82,6 +81,10 @@ def number_of_threads(n_jobs: int | None) -> int:
     check_jobs(n_jobs)
     if n_jobs is not None and n_jobs > 0:
         return int(n_jobs)
+    if n_jobs is None and "joblib" not in sys.modules:  # it is slow to import, and what is not imported sets nothing
+        return 1
+    import joblib
+
     threads = int(joblib.effective_n_jobs(n_jobs))
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(threads, allowed))

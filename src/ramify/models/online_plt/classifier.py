@@ -76,7 +76,7 @@ class OnlinePLTClassifier(OnlineClassifier):
         Scale rows to unit length; value of the constant feature (0: none).
     memory_budget : int or None
         Bytes that the learned weights may take; near it the features of least weight are dropped.
-    vectorizer : None, TfidfVectorizer or HashingVectorizer
+    vectorizer : None, TextVectorizer or HashingTextVectorizer
         For X given as texts. None hashes words, so that new ones may appear at any time; a TfidfVectorizer keeps the
         vocabulary of the first texts.
     verbose : bool
