@@ -19,6 +19,7 @@ void bind_candidate_trees(nb::module_& m);
 void bind_spectral_model(nb::module_& m);
 void bind_memory_tree(nb::module_& m);
 void bind_ngrams(nb::module_& m);
+void bind_vectorizer(nb::module_& m);
 void bind_softmax(nb::module_& m);
 void bind_lomtree(nb::module_& m);
 void bind_filter_tree(nb::module_& m);
@@ -53,6 +54,7 @@ NB_MODULE(_core, m) {
     bind_spectral_model(m);
     bind_memory_tree(m);
     bind_ngrams(m);
+    bind_vectorizer(m);
     bind_softmax(m);
     bind_lomtree(m);
     bind_filter_tree(m);

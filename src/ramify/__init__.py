@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ramify import optimizers as optimizers
     from ramify import plots as plots
     from ramify import progressive as progressive
+    from ramify import text as text
     from ramify import trees as trees
     from ramify.base.save_load import load as load
     from ramify.base.save_load import load_fitted as load_fitted
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from ramify.models.threshold.classifier import ThresholdClassifier as ThresholdClassifier
 
 __version__ = "0.1.0"
-_SUBMODULES = ("data", "decide", "metrics", "optimizers", "plots", "progressive", "trees")
+_SUBMODULES = ("data", "decide", "metrics", "optimizers", "plots", "progressive", "text", "trees")
 _FUNCTIONS = ("load", "load_fitted")
 __all__ = sorted([*registry.CLASSIFIERS, *_SUBMODULES, *_FUNCTIONS])
 

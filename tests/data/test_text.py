@@ -119,9 +119,10 @@ def test_functions_and_other_classes_are_rejected(vectorizer, message):
         vectorizer_state(vectorizer.fit(TEXTS))
 
 
-def test_an_unfitted_vectorizer_is_rejected():
-    with pytest.raises(ValueError, match="the TfidfVectorizer is not fitted"):
-        vectorizer_state(default_vectorizer())
+@pytest.mark.parametrize("vectorizer", [default_vectorizer(), TfidfVectorizer()], ids=str)
+def test_an_unfitted_vectorizer_is_rejected(vectorizer):
+    with pytest.raises(ValueError, match=f"the {type(vectorizer).__name__} is not fitted"):
+        vectorizer_state(vectorizer)
 
 
 def test_a_vectorizer_of_files_is_rejected():
@@ -156,7 +157,8 @@ def with_param(meta, **params):
     ],
 )
 def test_a_damaged_state_is_rejected(damage, message):
-    meta, arrays = vectorizer_state(default_vectorizer().fit(TEXTS))
+    vectorizer = TfidfVectorizer(sublinear_tf=True, dtype=np.float32, token_pattern=r"(?u)\b\w+\b")
+    meta, arrays = vectorizer_state(vectorizer.fit(TEXTS))
     with pytest.raises(ValueError, match=message):
         vectorizer_from_state(*damage(meta, arrays))
 

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted(
     ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    for path in (ROOT / "benchmarks").glob("*/*.py")
+    for path in [*(ROOT / "benchmarks").glob("*.py"), *(ROOT / "benchmarks").glob("*/*.py")]
     if "parse_args()" in path.read_text(encoding="utf-8")
 )
 WORK = ["--work", "."]
@@ -26,6 +26,7 @@ NEEDY = {
     "benchmarks.plt.run": WORK,
     "benchmarks.softmax.run": WORK,
     "benchmarks.spectral.run": ["purity"],
+    "benchmarks.text": [],
     "benchmarks.trees.run": WORK,
 }
 

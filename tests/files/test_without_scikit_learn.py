@@ -44,3 +44,29 @@ def test_every_model_of_numbers_is_queried_without_scikit_learn(tmp_path):
     command = [sys.executable, "-c", SCRIPT, str(tmp_path / "X.npz"), *(str(tmp_path / name) for name in CLASSIFIERS)]
     said = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True).stdout
     assert said.splitlines() == [repr(answer) for answer in expected]
+
+
+TEXT_SCRIPT = """
+import sys
+import ramify
+for path in sys.argv[1:]:
+    fitted = ramify.load_fitted(path)
+    print(fitted.predict_labels(["Übelkeit and pain", "chest"], top_k=3))
+    print(fitted.predict_one("acute pain"))
+    fitted.predict(["pain"]), fitted.predict_proba(["pain"], threshold=0.2), fitted.predict_proba(["a", "b"], top_k=2)
+    loaded = sorted(name for name in sys.modules if name.partition(".")[0] == "sklearn")
+    assert not loaded, f"{path}: {loaded[:3]}"
+"""
+
+
+def test_every_model_of_texts_is_queried_without_scikit_learn(tmp_path):
+    texts = ["acute chest pain", "chest wall", "Übelkeit und Erbrechen", "vitamin C"] * 10
+    expected = []
+    for name, make in CLASSIFIERS.items():
+        y = ["heart", "muscle", "stomach", "none"] * 10
+        clf = make().fit(texts, y if learns_one_class(name) else [[label] for label in y])
+        clf.save(tmp_path / name)
+        expected += [clf.predict_labels(["Übelkeit and pain", "chest"], top_k=3), clf.predict_one("acute pain")]
+    command = [sys.executable, "-c", TEXT_SCRIPT, *(str(tmp_path / name) for name in CLASSIFIERS)]
+    said = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True).stdout
+    assert said.splitlines() == [repr(answer) for answer in expected]

@@ -113,10 +113,12 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
     def _new_vectorizer(self) -> Any:
         given = getattr(self, "vectorizer", None)
         try:
-            return self._default_vectorizer() if given is None else clone(given)
+            if given is None:
+                return self._default_vectorizer().set_params(n_jobs=getattr(self, "n_jobs", None))
+            return clone(given)
         except TypeError as error:
             raise ValueError(
-                f"vectorizer must be None, a TfidfVectorizer(), a HashingVectorizer() or alike, got {given!r}"
+                f"vectorizer must be None, a TextVectorizer(), a HashingTextVectorizer() or alike, got {given!r}"
             ) from error
 
     def _draw_seed(self) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from ramify.base.answers import Threshold, best_columns, keep_best, no_entries, same_columns
+from ramify.base.answers import Threshold, best_columns, keep_best, no_entries, one_row, same_columns
 from ramify.base.model import NO_OPTIONS, Model, Query, State
 from ramify.base.model_lock import ModelLock
 from ramify.base.online_model import OnlineModel
@@ -20,7 +21,8 @@ from ramify.base.stream_schema import StreamSchema, schema_from_state
 from ramify.common.validation import check_integer, check_number
 from ramify.data.csr import csr_rows
 from ramify.decide.decisions import check_thresholds
-from ramify.explain.score import ExplainedLabel, Wording
+from ramify.explain.score import ExplainedLabel, Span, Wording
+from ramify.explain.spans import every_row_without_one, supporting_spans
 
 # Multi-label answers hold at least this probability when nothing is asked for; `predict` returns labels from a half on.
 DEFAULT_MIN_PROBABILITY = 0.01
@@ -61,6 +63,10 @@ class FittedModel:
         labels: Iterable[Any] | None = None,
     ) -> Any:
         """Probabilities as a csr_array of shape (n, n_labels): see `ExtremeClassifier.predict_proba`."""
+        if labels is None and (threshold is None or isinstance(threshold, float)):
+            row = self.schema.plain_row(X)
+            if row is not None:
+                return self._probabilities_of_row(row, top_k, threshold)
         rows = self.schema.rows(X)
         if top_k is None and threshold is None and labels is None:
             if self.schema.is_multiclass:
@@ -111,7 +117,17 @@ class FittedModel:
         column = int(self.schema.labels.columns([label])[0])
         raw = self.model.explain(*row, column, self.query())
         explanation: ExplainedLabel = raw.describe(Wording(self.schema, self.schema.terms_of(x), top), column)
-        return explanation
+        spans = self._spans(x, row, column)
+        return replace(explanation, spans=spans) if spans else explanation
+
+    def _spans(self, x: Any, row: Row, column: int) -> list[Span]:
+        """The places of a text that support the label: see `Span`."""
+        found = self.schema.occurrences(x)
+        if not found or not len(row[0]):
+            return []
+        without = every_row_without_one(*row, self.model.n_features)
+        label = same_columns(np.ones((len(row[0]) + 1, 1), np.float32), np.array([column]), self.schema.n_labels)
+        return supporting_spans(found, row[0], self.model.named(without, label, self.query()))
 
     # --- steps of a query -----------------------------------------------------------------------------------------
 
@@ -142,6 +158,19 @@ class FittedModel:
         threshold = 0.0 if threshold is None else check_number("threshold", threshold, at_least=0, at_most=1)
         columns, probabilities = self.model.search_row(*row, Query(top_k, threshold, self.n_threads, self.options))
         return list(zip(self.schema.labels.names(columns), probabilities.tolist(), strict=True))
+
+    def _probabilities_of_row(self, row: Row, top_k: int | None, threshold: float | None) -> Any:
+        """`predict_proba` of one row, without sparse arrays on the way."""
+        is_dense = top_k is None and threshold is None and self.schema.is_multiclass
+        if top_k is None and threshold is None and not is_dense:
+            threshold = DEFAULT_MIN_PROBABILITY
+        columns, probabilities = self.model.search_row(*row, self.query(top_k, threshold))
+        if is_dense:
+            answer = np.zeros((1, self.schema.n_labels), dtype=np.float32)
+            answer[0, columns] = probabilities
+            return answer
+        order = np.argsort(columns)
+        return one_row(columns[order], probabilities[order], self.schema.n_labels)
 
     def decision_threshold(self) -> Threshold:
         """The probability at which `predict` returns a label: tuned thresholds, a half for labels without."""

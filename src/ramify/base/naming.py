@@ -65,7 +65,7 @@ def terms_of_text(vectorizer: Any, x: Any) -> dict[int, str]:
     if hasattr(vectorizer, "terms_of"):
         terms_of: dict[int, str] = vectorizer.terms_of(text)
         return terms_of
-    if hasattr(vectorizer, "vocabulary_"):
+    if hasattr(vectorizer, "term_at") or hasattr(vectorizer, "vocabulary_"):
         return {}
     from sklearn.feature_extraction import FeatureHasher
 

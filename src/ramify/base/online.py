@@ -159,14 +159,14 @@ class OnlineClassifier(ExtremeClassifier):
 
         y is the row's class, its collection of labels, or, for a model of 0/1 arrays, a row of them.
         """
-        if isinstance(x, Mapping):
+        if isinstance(x, str | Mapping):
             if self._learn_plain_row(x, y):
                 return self
-            x = DictRow(x)
+            x = x if isinstance(x, str) else DictRow(x)
         kind = self.schema_.labels.kind if "fitted_" in self.__dict__ else None
         return self.partial_fit(as_one_row(x), one_label_row(y, kind))
 
-    def _learn_plain_row(self, x: Mapping[Any, Any], y: Any) -> bool:
+    def _learn_plain_row(self, x: str | Mapping[Any, Any], y: Any) -> bool:
         """Learn one row without building arrays, if labels are known and features are all named or all numbered.
 
         False: nothing has changed, and `partial_fit` takes the row or rejects it. It checks everything that a piece of
@@ -182,13 +182,13 @@ class OnlineClassifier(ExtremeClassifier):
             labels = schema.labels.known_columns(y)
             if labels is None or not model.can_learn(labels):
                 return False
-            row = schema.plain_dict(x)
+            row = schema.plain_text(x) if isinstance(x, str) else schema.plain_dict(x)
             if row is None:
                 return False
-            indices, values, width, fresh = row
-            if fresh:
+            indices, values, width = row[:3]
+            if len(row) == 4 and row[3]:
                 assert schema.named_columns is not None
-                schema.named_columns.update(fresh)
+                schema.named_columns.update(row[3])
             if width > schema.n_features:
                 schema.widen(width)
                 model.widen(schema.n_labels, schema.n_features)

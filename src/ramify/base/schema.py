@@ -75,7 +75,7 @@ class Schema:
         if texts is not None:
             self.vectorizer = new_vectorizer()
             with phase("vectorising"):
-                rows = canonical_rows(self.vectorizer.fit_transform(texts))
+                rows = self._text_rows(self.vectorizer.fit_transform(texts))
         else:
             self.feature_names = column_names_of(X)
             rows = read_numbers(X, self.owner, min_rows=1, min_features=1)
@@ -100,7 +100,7 @@ class Schema:
         """The rows of a query as CSR."""
         texts = as_texts(X)
         if texts is not None:
-            return canonical_rows(self._vectorizer_for_texts().transform(texts))
+            return self._text_rows(self._vectorizer_for_texts().transform(texts))
         if self.vectorizer is not None and holds_no_rows(X):
             return no_entries(0, self.n_features)
         self._check_column_names(X)
@@ -115,7 +115,7 @@ class Schema:
         """One row as (indices, values): a dict feature -> value, a text, a 1-D array, or an array of one row."""
         if isinstance(x, Mapping):
             return row_from_dict(x, self.feature_index, self.n_features)
-        plain = self.plain_row(x)
+        plain = self._text_row(x) if isinstance(x, str) else self.plain_row(x)
         if plain is not None:
             return plain
         rows = self.rows(as_one_row(x))
@@ -124,11 +124,28 @@ class Schema:
         return rows.indices, rows.data
 
     def plain_row(self, X: Any) -> Row | None:
-        """The row of a CSR array that needs no conversion; None if `rows` has to read it."""
+        """The row of one text, or of a CSR array that needs no conversion; None if `rows` has to read it."""
+        if type(X) is list:
+            return self._text_row(X[0]) if len(X) == 1 and type(X[0]) is str else None
         # With feature names, `rows` warns about arrays without them.
         if type(X) not in _ONE_ROW_TYPES or X.shape[0] != 1 or self.feature_names is not None:
             return None
         return plain_row(X, self.n_features)
+
+    def _text_row(self, text: str) -> Row | None:
+        if not hasattr(self.vectorizer, "transform_one"):
+            return None
+        columns, values = self.vectorizer.transform_one(text)
+        return (columns, values) if values.all() else (columns[values != 0], values[values != 0])
+
+    def _text_rows(self, rows: sparse.csr_array) -> sparse.csr_array:
+        """What the vectorizer returned; the library's own return rows that only need their zeros removed, if any."""
+        if not hasattr(self.vectorizer, "transform_one"):
+            return canonical_rows(rows)
+        rows.has_canonical_format = True
+        if np.count_nonzero(rows.data) != len(rows.data):
+            rows.eliminate_zeros()
+        return rows
 
     def _vectorizer_for_texts(self) -> Any:
         if self.vectorizer is None:
@@ -184,11 +201,21 @@ class Schema:
 
     def feature_names_of(self, columns: NDArray[np.integer]) -> list[str]:
         """The names of these feature columns, "feature 17" for one that has none."""
+        if self.column_names is None and hasattr(self.vectorizer, "term_at"):
+            return [self.vectorizer.term_at(int(column)) for column in columns]
         return named_features(columns, self.column_names, self.feature_index)
 
     def terms_of(self, x: Any) -> dict[int, str]:
         """For a text and a vectorizer without a vocabulary: the text's terms by column."""
         return terms_of_text(self.vectorizer, x)
+
+    def occurrences(self, x: Any) -> list[tuple[int, int, int, str]]:
+        """Where a text's terms stand: column, first character, the one after the last, and the term."""
+        text = x[0] if isinstance(x, list) and len(x) == 1 else x
+        if not isinstance(text, str) or not hasattr(self.vectorizer, "occurrences"):
+            return []
+        found: list[tuple[int, int, int, str]] = self.vectorizer.occurrences(text)
+        return found
 
     def set_names(self, labels: Any = None, features: Any = None) -> None:
         """Set the names of labels (in column order, or as label -> name) and of feature columns."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,6 @@ from scipy import sparse
 from ramify.base.answers import no_entries, one_row
 from ramify.base.rows import (
     as_texts,
-    canonical_rows,
     finite_values,
     holds_no_rows,
     in_order,
@@ -69,17 +69,22 @@ class StreamSchema(Schema):
 
         `accept(X, Y)` returns what is to be learned of them, or raises.
         """
-        with self.labels.unchanged_on_failure():
+        with self.labels.unchanged_on_failure(), self._vocabulary_unchanged_on_failure() as learn_texts:
             fresh = None
             if isinstance(X, DictRow):
                 rows, fresh = self._dict_row(X.x, self.feature_index)
             else:
-                rows = self._wide_rows(X)
+                rows = self._wide_rows(X, learn_texts)
+            if self.grows and rows.shape[1] > self.vectorizer.n_columns_:
+                raise ValueError(
+                    f"x has features that are not among the {self.vectorizer.n_columns_:,} terms of the texts so far: "
+                    f"this {self.owner} learns texts, so give it the text"
+                )
             check_integer("the number of features", rows.shape[1], at_most=MAX_FEATURES)
             indicator = self.labels.extend(y)
             check_as_many_rows(rows.shape[0], indicator)
             piece = accept(rows, indicator)
-        if fresh is not None:
+        if fresh is not None and not self.grows:
             if self.named_columns is None:
                 self.named_columns = dict(self.feature_index or {})
             self.named_columns.update(fresh)
@@ -90,8 +95,38 @@ class StreamSchema(Schema):
         self.widen(rows.shape[1])
         return piece
 
+    @property
+    def grows(self) -> bool:
+        """Whether new words of texts become new features."""
+        return hasattr(self.vectorizer, "learn")
+
+    @contextmanager
+    def _vocabulary_unchanged_on_failure(self) -> Iterator[Callable[[list[str]], sparse.csr_array] | None]:
+        """A function that learns the words of texts, undone if the body fails; None if there is nothing to learn."""
+        if not self.grows:
+            yield None
+            return
+        vectorizer = self.vectorizer
+        n_texts = vectorizer.n_texts_
+        try:
+            yield vectorizer.learn
+        except BaseException:
+            if vectorizer.n_texts_ != n_texts:
+                vectorizer.forget_last()
+            raise
+
+    def plain_text(self, text: str) -> tuple[NDArray[np.int32], NDArray[np.float32], int] | None:
+        """A text to learn: columns, values, the width it needs; None if `extend` has to read it."""
+        if self.grows:
+            columns, values = self.vectorizer.learn_one(text)
+            return columns, values, self.vectorizer.n_columns_
+        row = self._text_row(text)
+        return None if row is None else (*row, self.n_features)
+
     def widen(self, n_features: int) -> None:
         """Room for this many features and for all labels, in the tables of names too."""
+        if self.grows:
+            self.__dict__.pop("_given_index", None)
         self.n_features = max(self.n_features, n_features)
         if self.label_names is not None:
             self.label_names = self.label_names.widened(self.n_labels)
@@ -104,6 +139,8 @@ class StreamSchema(Schema):
         """A dict row to learn: columns, values, the width it needs, new names; None if `extend` has to read it."""
         known = self.named_columns
         fresh: dict[str, int] = {}
+        if self.grows:
+            return None
         if known is not None:
             unknown = [feature for feature in x if feature not in known]
             if unknown:
@@ -159,13 +196,15 @@ class StreamSchema(Schema):
         rows = self._wide_rows(X)
         return rows if rows.shape[1] <= self.n_features else sparse.csr_array(rows[:, : self.n_features])
 
-    def _wide_rows(self, X: Any) -> sparse.csr_array:
+    def _wide_rows(
+        self, X: Any, learn_texts: Callable[[list[str]], sparse.csr_array] | None = None
+    ) -> sparse.csr_array:
         """Rows as CSR, whatever their width."""
         texts = as_texts(X)
         if texts is not None:
             if self.vectorizer is None:
                 raise ValueError(f"X holds texts, but this {self.owner} was trained on numbers so far")
-            return canonical_rows(self.vectorizer.transform(texts))
+            return self._text_rows((learn_texts or self.vectorizer.transform)(texts))
         if holds_no_rows(X):
             return no_entries(0, self.n_features)
         self._check_column_names(X)

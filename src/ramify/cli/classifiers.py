@@ -121,18 +121,23 @@ def online_name(name: str) -> str:
 def text_vectorizer(kind: str | None, ngrams: int, is_online: bool) -> Any:
     """How texts become features; None is the classifier's default.
 
-    A classifier that learns online hashes words, so that it can take new ones, unless "tfidf" is asked for.
+    A classifier that learns online has a vocabulary that grows, unless another vectorizer is asked for.
     """
-    from ramify.data.text import default_stream_vectorizer, default_vectorizer
+    from ramify.data.text import TOKEN_PATTERN, default_stream_vectorizer, default_vectorizer
 
-    if is_online and kind != "tfidf":
-        return None if ngrams == 1 else default_stream_vectorizer().set_params(ngram_range=(1, ngrams))
     if kind == "hashing":
-        from sklearn.feature_extraction.text import HashingVectorizer
+        from ramify.text import HashingTextVectorizer
 
-        pattern = default_vectorizer().token_pattern
-        return HashingVectorizer(token_pattern=pattern, ngram_range=(1, ngrams), alternate_sign=False)
-    return None if kind is None and ngrams == 1 else default_vectorizer().set_params(ngram_range=(1, ngrams))
+        return HashingTextVectorizer(
+            token_pattern=TOKEN_PATTERN,
+            ngram_range=(1, ngrams),
+            n_features=2**22 if is_online else 2**20,
+            alternate_sign=False,
+        )
+    if kind is None and ngrams == 1:
+        return None
+    new = default_stream_vectorizer if kind is None and is_online else default_vectorizer
+    return new().set_params(ngram_range=(1, ngrams))
 
 
 def _refuse_flags(name: str, class_name: str, given: list[str]) -> None:

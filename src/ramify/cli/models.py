@@ -20,6 +20,49 @@ def load_model(path: Path, threads: int | None = None) -> Any:
     return load(path).set_params(n_jobs=n_jobs(threads))
 
 
+class QueriedModel:
+    """A model that is only asked: loaded without scikit-learn, with the fitted attributes that commands read."""
+
+    def __init__(self, fitted: Any) -> None:
+        self.fitted_ = fitted
+        self.schema_ = fitted.schema
+        self.predict_labels, self.predict_one, self.explain = fitted.predict_labels, fitted.predict_one, fitted.explain
+
+    @property
+    def vectorizer_(self) -> Any:
+        if self.schema_.vectorizer is None:
+            raise AttributeError("the model was not fitted on texts")
+        return self.schema_.vectorizer
+
+    @property
+    def n_features_in_(self) -> int:
+        return int(self.schema_.n_features)
+
+    @property
+    def n_labels_(self) -> int:
+        return int(self.schema_.n_labels)
+
+    @property
+    def classes_(self) -> Any:
+        return self.schema_.labels.classes
+
+    @property
+    def source_format_(self) -> str | None:
+        return getattr(self.schema_, "source_format", None)
+
+
+def load_to_query(path: Path, threads: int | None = 1) -> QueriedModel:
+    """Load a model that answers with this many threads, and learns no more."""
+    from ramify.base.save_load import load_fitted
+    from ramify.common.validation import number_of_threads
+
+    fitted = load_fitted(path)
+    n_threads = number_of_threads(n_jobs(threads))
+    if hasattr(fitted.schema.vectorizer, "transform_one"):
+        fitted.schema.vectorizer.set_params(n_jobs=n_threads)
+    return QueriedModel(fitted.view(n_threads, fitted.options))
+
+
 def save_portable(classifier: Any, path: Path) -> None:
     """Save a model without this machine's number of threads."""
     threads = classifier.n_jobs
@@ -50,7 +93,7 @@ def takes_text(model: Any) -> bool:
 
 def takes_any_width(model: Any) -> bool:
     """Whether rows may have features that the model has never seen, as for a classifier that learns online."""
-    return hasattr(model, "partial_fit") and not takes_text(model)
+    return hasattr(model.schema_, "named_columns") and not takes_text(model)
 
 
 def learns_one_class(classifier: Any) -> bool:

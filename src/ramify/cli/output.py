@@ -5,6 +5,7 @@ Everything that may hold a label, a name or a text passes `visible` on its way t
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -162,6 +163,22 @@ def label_lines(answer: Sequence[LabelRow]) -> str:
         line = line if len(line) <= width else line[: width - 1] + "…"
         lines.append(f"\x1b[36m{line[:8]}\x1b[0m{line[8:]}" if is_coloured() else line)
     return "\n".join(lines) + "\n"
+
+
+def marked(text: str, spans: Sequence[Any]) -> Any:
+    """A text with its supporting places underlined, the strongest also bold; without colours, the text alone."""
+    from rich.text import Text
+
+    # Each control character is shown as several, so the text is put together piece by piece.
+    strongest = max(span.weight for span in spans)
+    styles = [""] * len(text)
+    for span in sorted(spans, key=lambda span: span.weight):
+        style = "bold underline" if span.weight >= strongest / 2 else "underline"
+        styles[span.start : span.end] = [style] * (span.end - span.start)
+    shown = Text()
+    for style, piece in itertools.groupby(zip(styles, text, strict=True), key=lambda pair: pair[0]):
+        shown.append(visible_lines("".join(character for _, character in piece)), style=style)
+    return shown
 
 
 def save_plot(draw: Callable[[Path], Any], out: Path) -> None:

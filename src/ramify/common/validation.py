@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import numbers
 import os
+import sys
 from collections.abc import Iterable
 from typing import Any
-
-import joblib
 
 # More threads than any machine has: a larger n_jobs means all of them.
 MAX_THREADS = 4096
@@ -85,6 +84,10 @@ def number_of_threads(n_jobs: int | None) -> int:
     check_jobs(n_jobs)
     if n_jobs is not None and n_jobs > 0:
         return min(int(n_jobs), MAX_THREADS)
+    if n_jobs is None and "joblib" not in sys.modules:  # it is slow to import, and what is not imported sets nothing
+        return 1
+    import joblib
+
     threads = int(joblib.effective_n_jobs(n_jobs))
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(threads, allowed))

@@ -8,19 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
 from ramify import _core
 from ramify.common.validation import check_choice, check_flag, check_integer, number_of_threads
 from ramify.data.csr import csr_rows
 from ramify.data.names import NameTable
+from ramify.text.parameters import Parameters, not_fitted
 
 # Accept lone surrogates: they count as letters, like every character outside ASCII.
 _ERRORS = "surrogatepass"
 
 
-class WordNgramVectorizer(BaseEstimator):  # type: ignore[misc]
+class WordNgramVectorizer(Parameters):
     """Count words of a vocabulary, and n-grams of words and characters hashed into buckets.
 
     Columns: the words by decreasing frequency, then the buckets, with the hashes of fastText. Words not seen in `fit`
@@ -144,9 +143,9 @@ class WordNgramVectorizer(BaseEstimator):  # type: ignore[misc]
         return meta, {"term_bytes": self._table.text, "term_offsets": self._table.offsets}
 
     @classmethod
-    def from_state(cls, params: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> WordNgramVectorizer:
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> WordNgramVectorizer:
         """Restore a vectorizer from `state`; a damaged state raises ValueError."""
-        params = dict(params)
+        params = dict(meta["params"])
         if unknown := set(params) - set(cls._get_param_names()):
             raise ValueError(f"the saved {cls.__name__} has unknown parameters: {', '.join(sorted(unknown))}")
         if isinstance(params.get("char_ngrams"), list):
@@ -160,10 +159,10 @@ class WordNgramVectorizer(BaseEstimator):  # type: ignore[misc]
         return vectorizer
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in dict(super().__getstate__()).items() if name != "_reader"}
+        return {name: value for name, value in self.__dict__.items() if name != "_reader"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
+        self.__dict__.update(state)
         if "_table" in self.__dict__:
             self._adopt(self._table)
 
@@ -174,7 +173,7 @@ class WordNgramVectorizer(BaseEstimator):  # type: ignore[misc]
 
     def _check_fitted(self) -> None:
         if "_reader" not in self.__dict__:
-            raise NotFittedError(f"This {type(self).__name__} is not fitted yet: call 'fit' with some texts first")
+            raise not_fitted(type(self).__name__)
 
     def _encoded(self, text: str) -> bytes:
         return (text.lower() if self.lowercase else text).encode("utf-8", _ERRORS)

@@ -12,20 +12,25 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from sklearn.exceptions import NotFittedError
-from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
-from sklearn.utils.validation import check_is_fitted
 
 from ramify.data.dataset import as_features
 from ramify.data.names import NameTable
 from ramify.data.ngrams import WordNgramVectorizer
 from ramify.data.patterns import check_vectorizer
+from ramify.text import HashingTextVectorizer, StreamTextVectorizer, TextVectorizer
 
-Vectorizer: TypeAlias = Any  # TfidfVectorizer, HashingVectorizer or WordNgramVectorizer; scikit-learn has no types
+# One of the library's own, or scikit-learn's TfidfVectorizer or HashingVectorizer, which has no types.
+Vectorizer: TypeAlias = Any
 
-_CLASSES = {cls.__name__: cls for cls in (TfidfVectorizer, HashingVectorizer)}
+_OWN: dict[str, Any] = {
+    cls.__name__: cls for cls in (TextVectorizer, StreamTextVectorizer, HashingTextVectorizer, WordNgramVectorizer)
+}
+_OF_SCIKIT_LEARN = ("TfidfVectorizer", "HashingVectorizer")
 _MAY_BE_CALLABLE = ("analyzer", "preprocessor", "tokenizer", "strip_accents")
 _DTYPES = ("float32", "float64")
+
+
+TOKEN_PATTERN = r"(?u)\b\w+\b"
 
 
 def default_vectorizer() -> Vectorizer:
@@ -34,12 +39,12 @@ def default_vectorizer() -> Vectorizer:
     It keeps one-letter words ("vitamin C", "type 1"), unlike scikit-learn's default. It uses single words: pairs of
     words gain a point of P@1 on ICD-10-CM terms, lose one on short forum questions, and need five times the features.
     """
-    return TfidfVectorizer(sublinear_tf=True, dtype=np.float32, token_pattern=r"(?u)\b\w+\b")
+    return TextVectorizer(sublinear_tf=True, token_pattern=TOKEN_PATTERN)
 
 
 def default_stream_vectorizer() -> Vectorizer:
-    """Return a vectorizer of hashed words for streams: without a vocabulary, new words need no refit."""
-    return HashingVectorizer(n_features=2**22, alternate_sign=False, dtype=np.float32, token_pattern=r"(?u)\b\w+\b")
+    """Return a vectorizer for streams: the same as `default_vectorizer`, with a vocabulary that grows."""
+    return StreamTextVectorizer(sublinear_tf=True, token_pattern=TOKEN_PATTERN)
 
 
 def fit_vectorize(vectorizer: Vectorizer, texts: Iterable[str]) -> csr_array:
@@ -53,7 +58,13 @@ def vectorize(vectorizer: Vectorizer, texts: Iterable[str]) -> csr_array:
 
 
 def is_fitted(vectorizer: Vectorizer) -> bool:
-    """Return whether the vectorizer is fitted; a HashingVectorizer always is."""
+    """Return whether the vectorizer is fitted; one that hashes always is."""
+    if hasattr(vectorizer, "__sklearn_is_fitted__"):
+        return bool(vectorizer.__sklearn_is_fitted__())
+    from sklearn.exceptions import NotFittedError
+    from sklearn.feature_extraction.text import HashingVectorizer
+    from sklearn.utils.validation import check_is_fitted
+
     if isinstance(vectorizer, HashingVectorizer):
         return True
     try:
@@ -63,8 +74,14 @@ def is_fitted(vectorizer: Vectorizer) -> bool:
     return True
 
 
+def _class_of_scikit_learn(name: str) -> Any:
+    from sklearn.feature_extraction import text
+
+    return getattr(text, name)
+
+
 def vectorizer_state(vectorizer: Vectorizer) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the state of a TfidfVectorizer, HashingVectorizer or WordNgramVectorizer: a dict for JSON, and arrays.
+    """Return the state of a vectorizer of the library or of scikit-learn: a dict for JSON, and arrays.
 
     >>> vectorizer = default_vectorizer().fit(["acute chest pain", "chest wall"])
     >>> meta, arrays = vectorizer_state(vectorizer)
@@ -74,18 +91,21 @@ def vectorizer_state(vectorizer: Vectorizer) -> tuple[dict[str, Any], dict[str, 
     >>> bool((again.transform(["chest pain"]) != vectorizer.transform(["chest pain"])).nnz)
     False
     """
-    if type(vectorizer) is WordNgramVectorizer:
-        return vectorizer.state()
-    if type(vectorizer) not in _CLASSES.values():
+    name = type(vectorizer).__name__
+    is_own = _OWN.get(name) is type(vectorizer)
+    if not is_own and (name not in _OF_SCIKIT_LEARN or type(vectorizer) is not _class_of_scikit_learn(name)):
         raise ValueError(
-            f"a {type(vectorizer).__name__} cannot be saved, because loading it would run its code; "
-            f"use scikit-learn's {' or '.join(_CLASSES)}"
+            f"a {name} cannot be saved, because loading it would run its code; "
+            f"use a TextVectorizer, or scikit-learn's {' or '.join(_OF_SCIKIT_LEARN)}"
         )
     if not is_fitted(vectorizer):
-        raise ValueError(f"the {type(vectorizer).__name__} is not fitted; call fit first")
+        raise ValueError(f"the {name} is not fitted; call fit first")
+    if is_own:
+        state: tuple[dict[str, Any], dict[str, NDArray[Any]]] = vectorizer.state()
+        return state
     params = {name: _plain(name, value) for name, value in vectorizer.get_params(deep=False).items()}
-    meta: dict[str, Any] = {"class": type(vectorizer).__name__, "params": params}
-    if isinstance(vectorizer, HashingVectorizer):
+    meta: dict[str, Any] = {"class": name, "params": params}
+    if name == "HashingVectorizer":
         return meta, {}
     meta["has_fixed_vocabulary"] = params.pop("vocabulary") is not None
     vocabulary: dict[str, int] = vectorizer.vocabulary_
@@ -106,11 +126,15 @@ def vectorizer_from_state(meta: dict[str, Any], arrays: dict[str, NDArray[Any]])
     """
     if not (isinstance(meta, dict) and isinstance(meta.get("class"), str) and isinstance(meta.get("params"), dict)):
         raise ValueError("not the state of a vectorizer")
-    if meta["class"] == WordNgramVectorizer.__name__:
-        return WordNgramVectorizer.from_state(meta["params"], arrays)
-    if meta["class"] not in _CLASSES:
-        raise ValueError(f"not the state of a vectorizer; known classes are {', '.join(_CLASSES)}")
-    cls = _CLASSES[meta["class"]]
+    if meta["class"] in _OWN:
+        if "ngram_range" in meta["params"]:
+            if not _is_ngram_range(meta["params"]["ngram_range"]):
+                raise ValueError(f"the saved {meta['class']} has no ngram_range")
+            check_vectorizer(meta["params"].get("token_pattern"), tuple(meta["params"]["ngram_range"]))
+        return _OWN[meta["class"]].from_state(meta, arrays)
+    if meta["class"] not in _OF_SCIKIT_LEARN:
+        raise ValueError(f"not the state of a vectorizer; known classes are {', '.join([*_OWN, *_OF_SCIKIT_LEARN])}")
+    cls = _class_of_scikit_learn(meta["class"])
     params = dict(meta["params"])
     unknown = set(params) - (set(inspect.signature(cls).parameters) - {"vocabulary"})
     if unknown:
@@ -122,7 +146,7 @@ def vectorizer_from_state(meta: dict[str, Any], arrays: dict[str, NDArray[Any]])
         raise ValueError(f"the saved {meta['class']} has no ngram_range")
     params["ngram_range"] = tuple(params["ngram_range"])
     check_vectorizer(params.get("token_pattern"), params["ngram_range"])
-    if cls is HashingVectorizer:
+    if meta["class"] == "HashingVectorizer":
         return _usable(cls(**params))
     for name in ("term_bytes", "term_offsets", *(("idf",) if params.get("use_idf", True) else ())):
         if name not in arrays:

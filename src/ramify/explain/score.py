@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -61,13 +61,28 @@ class Wording:
         }
 
 
+class Span(NamedTuple):
+    """A place in a text, in characters: from `start` to before `end`.
+
+    `weight` says how much it supports the label: by how much the label's log-odds would fall without its term.
+    """
+
+    start: int
+    end: int
+    weight: float
+
+
 @dataclass(frozen=True)
 class ExplainedLabel:
-    """What every explanation starts with: a label, its name, and its probability for the row."""
+    """What every explanation starts with: a label, its name, and its probability for the row.
+
+    If the row was a text, `spans` are the places that support the label, in order of the text.
+    """
 
     label: Any
     name: str
     probability: float
+    spans: list[Span] = field(default_factory=list, kw_only=True)
 
     def _headline(self) -> str:
         return f"{title(self.label, self.name)}: probability {self.probability:.4f}"
@@ -82,7 +97,8 @@ class ExplainedLabel:
         return Tree(head, guide_style="dim")
 
     def _plain_head(self) -> dict[str, Any]:
-        return {"label": self.label, "name": self.name, "probability": self.probability}
+        head = {"label": self.label, "name": self.name, "probability": self.probability}
+        return head | ({"spans": [span._asdict() for span in self.spans]} if self.spans else {})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""

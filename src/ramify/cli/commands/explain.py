@@ -33,13 +33,14 @@ def explain(
     """Show why a model predicts a label for a row.
 
     Prints the path to the label: each node's probability, and the features that moved it up (+) or down (-).
+    In a terminal, the words of a text that support the label are marked.
     """
     from ramify.cli.data import check_takes_text, one_row
-    from ramify.cli.models import load_model, parse_label
+    from ramify.cli.models import load_to_query, parse_label
 
     if (data is None) == (text is None):
         raise ValueError("explain takes one row: give --text, or a file with --row")
-    loaded = load_model(model)
+    loaded = load_to_query(model)
     if data is not None:
         x = one_row(loaded, data, row, format)
     else:
@@ -55,4 +56,6 @@ def explain(
     if not explanations:
         print("no label is possible for this row")
     for explanation in explanations:
+        if isinstance(x, str) and explanation.spans:
+            output.show(output.marked(x, explanation.spans))
         output.show(explanation)

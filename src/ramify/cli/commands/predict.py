@@ -58,9 +58,9 @@ def predict(
     Large files are read and answered in chunks. Tables and TSV show control characters as escapes; JSON is exact.
     """
     from ramify.cli.data import rows_to_predict
-    from ramify.cli.models import load_model, tuned_thresholds, with_names
+    from ramify.cli.models import load_to_query, tuned_thresholds, with_names
 
-    loaded = load_model(model, threads)
+    loaded = load_to_query(model, 1 if text else threads)
     limit: Any = threshold
     if top_k is None and threshold is None:
         limit = tuned_thresholds(loaded)

@@ -126,7 +126,7 @@ def train(
         Path | None, typer.Option(metavar="FILE", help="One name per line in column order; not for texts.")
     ] = None,
     vectorizer: Annotated[
-        Vectorizer | None, typer.Option(help="Texts: tfidf by default, hashing for classifiers that learn online.")
+        Vectorizer | None, typer.Option(help="Texts: tfidf by default; hashing bounds the memory of a stream.")
     ] = None,
     ngrams: options.Ngrams = 1,
     test: Annotated[Path | None, typer.Option(metavar="FILE", help="Data to evaluate the model on.")] = None,

@@ -46,7 +46,7 @@ class FastXMLClassifier(ExtremeClassifier):
         The most probable labels of a leaf that are kept; for one class a row, all are.
     normalize, bias
         Scale rows to unit length; value of the constant feature (0: none).
-    vectorizer : None, TfidfVectorizer or HashingVectorizer
+    vectorizer : None, TextVectorizer or HashingTextVectorizer
         For X given as texts.
     n_jobs : int or None
         Trees grown, and rows answered, at the same time; the result does not depend on it.

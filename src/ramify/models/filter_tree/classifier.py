@@ -31,7 +31,7 @@ class FilterTreeClassifier(OneClassARow):
         Passes over the rows, and whether in random order.
     normalize, bias
         Scale rows to unit length; value of the constant feature (0: none).
-    vectorizer : None, TfidfVectorizer or HashingVectorizer
+    vectorizer : None, TextVectorizer or HashingTextVectorizer
         For X given as texts.
     n_jobs : int or None
         Threads for queries.

@@ -44,7 +44,7 @@ class LOMTreeClassifier(OneClassARow, OnlineClassifier):
         For `fit`: passes over the rows, and whether in random order. `partial_fit` takes rows in their order.
     normalize, bias
         Scale rows to unit length; value of the constant feature (0: none).
-    vectorizer : None, TfidfVectorizer or HashingVectorizer
+    vectorizer : None, TextVectorizer or HashingTextVectorizer
         For X given as texts. None hashes words, so that new ones may appear at any time.
     n_jobs : int or None
         Threads for queries. Rows are learned one after the other.

@@ -58,7 +58,7 @@ class MemoryTreeClassifier(OnlineClassifier):
         For `fit`: passes, and whether in random order. Later passes go over the stored examples.
     normalize : bool
         Scale rows to unit length.
-    vectorizer : None, TfidfVectorizer or HashingVectorizer
+    vectorizer : None, TextVectorizer or HashingTextVectorizer
         For X given as texts. None hashes words, so that new ones may appear at any time.
     n_jobs : int or None
         Threads for queries; rows are learned one after the other. The result does not depend on it.

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from ramify import _core
 
@@ -93,6 +92,8 @@ def _fit_level(
     anchor = 3.0 * KNOTS - 2.0 if start is None else start
     pull = 1e-3  # towards the anchor, so that knots without data stay finite
     total, wins = (positive + negative)[used], positive[used]
+
+    from scipy.special import expit  # slow to import, and models that are only asked do not need it
 
     def objective(logits: NDArray[np.float64]) -> float:
         z = hat @ logits

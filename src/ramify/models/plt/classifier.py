@@ -57,7 +57,7 @@ class PLTClassifier(ExtremeClassifier):
     slack : float
         Between 0 (exact) and 1: searches for the best k leave out paths whose probability, less this share of it, does
         not reach the k-th answer so far. `search_report` returns what was missed.
-    vectorizer : None, TfidfVectorizer or HashingVectorizer
+    vectorizer : None, TextVectorizer or HashingTextVectorizer
         For X given as texts.
     verbose : bool
         Show progress on stderr while training.

@@ -58,7 +58,7 @@ class TreeSoftmaxClassifier(ExtremeClassifier):
         Divide the sum of embeddings by the sum of the features' absolute values, so that it is a mean.
     bias : float
         Value of the constant feature (0: none), as the end of a line is a word to fastText.
-    vectorizer : None, WordNgramVectorizer, TfidfVectorizer or HashingVectorizer
+    vectorizer : None, WordNgramVectorizer, TextVectorizer or HashingTextVectorizer
         For X given as texts; None: `ramify.data.WordNgramVectorizer()`, words without n-grams.
     n_jobs : int or None
         Threads; without hogwild the result does not depend on it, and they help only from 32 rows a step on.

@@ -67,7 +67,7 @@ class SpectralTreeClassifier(ExtremeClassifier):
         What decides among the candidates; None: `CandidateScorer()`, a logistic regression that sees only them.
     normalize : bool or "hellinger"
         Scale rows to unit length, or take roots of their shares (for word counts).
-    vectorizer : None, TfidfVectorizer or HashingVectorizer
+    vectorizer : None, TextVectorizer or HashingTextVectorizer
         For X given as texts.
     n_jobs : int or None
         Threads; the result does not depend on it.

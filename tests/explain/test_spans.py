@@ -1,0 +1,65 @@
+"""Places of a text that support a label: they are in the text, add up to what the model says, and are marked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ramify import LOMTreeClassifier, OnlinePLTClassifier, PLTClassifier
+from ramify.cli import output
+from ramify.text import HashingTextVectorizer, TextVectorizer
+
+TEXTS = ["red apple", "green apple", "red cherry", "green pear", "old car"] * 6
+TAGS = [["red", "apple"], ["green", "apple"], ["red", "cherry"], ["green", "pear"], []] * 6
+TEXT = "An old, RED ca\u0301r and an apple; red!"
+
+
+@pytest.mark.parametrize(
+    "vectorizer",
+    [None, TextVectorizer(ngram_range=(1, 2)), HashingTextVectorizer(), TextVectorizer(strip_accents="unicode")],
+    ids=str,
+)
+def test_the_words_of_the_label_are_found_where_they_stand(vectorizer):
+    clf = PLTClassifier(vectorizer=vectorizer, random_state=0).fit(TEXTS, TAGS)
+    spans = clf.explain(TEXT, "red").spans
+    strongest = max(span.weight for span in spans)
+    assert {TEXT[span.start : span.end] for span in spans if span.weight == strongest} == {"RED", "red"}
+    assert [span.start for span in spans] == sorted(span.start for span in spans)
+
+
+def test_the_weight_is_the_fall_of_the_log_odds():
+    clf = PLTClassifier(random_state=0).fit(TEXTS, TAGS)
+    (weight,) = {span.weight for span in clf.explain("red apple", "red").spans if span.start == 0}
+    whole = clf.predict_proba(["red apple"], labels=["red"]).data[0]
+    row = clf.vectorizer_.transform(["red apple"])
+    row.data[row.indices == clf.vectorizer_.vocabulary_["red"]] = 0
+    p = clf.predict_proba(row, labels=["red"]).data[0]
+    assert weight == pytest.approx(np.log(whole / (1 - whole)) - np.log(p / (1 - p)), abs=1e-3)
+
+
+@pytest.mark.parametrize("classifier", [OnlinePLTClassifier, LOMTreeClassifier])
+def test_other_classifiers_have_spans_too(classifier):
+    clf = classifier(random_state=0).fit(["red apple", "green pear"] * 20, ["apple", "pear"] * 20)
+    spans = clf.explain("a green pear", "pear").spans
+    assert {"green", "pear"} >= {"a green pear"[span.start : span.end] for span in spans} > set()
+
+
+def test_numbers_and_unknown_words_have_none():
+    clf = PLTClassifier(random_state=0).fit(TEXTS, TAGS)
+    assert clf.explain("nothing known", "red").spans == []
+    assert clf.explain({"red": 1.0}, "red").spans == []
+    assert "spans" not in clf.explain({"red": 1.0}, "red").to_dict()
+
+
+def test_spans_are_plain_values():
+    clf = PLTClassifier(random_state=0).fit(TEXTS, TAGS)
+    (span,) = clf.explain("red", "red").to_dict()["spans"]
+    assert span.keys() == {"start", "end", "weight"}
+
+
+def test_marks_are_styles_and_leave_the_text_as_it_is():
+    spans = PLTClassifier(random_state=0).fit(TEXTS, TAGS).explain("the red\x1b[2J car", "red").spans
+    marked = output.marked("the red\x1b[2J car", spans)
+    assert marked.plain == "the red\\x1b[2J car"
+    (place,) = [(m.start, m.end) for m in marked.spans if "bold" in str(m.style)]
+    assert marked.plain[slice(*place)] == "red"
