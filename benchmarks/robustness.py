@@ -218,9 +218,8 @@ def main() -> None:
             f"{best}, default trained in {seconds:.1f} s",
             flush=True,
         )
-    print(
-        f"\n{len(distances)} sets: mean {np.mean(distances):.2f}, worst {np.max(distances):.2f} points short of the best"
-    )
+    mean, worst = np.mean(distances), np.max(distances)
+    print(f"\n{len(distances)} sets: mean {mean:.2f}, worst {worst:.2f} points short of the best")
 
 
 if __name__ == "__main__":
