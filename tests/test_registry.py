@@ -34,7 +34,8 @@ def test_a_class_that_only_has_the_name_of_a_classifier_is_not_registered():
 
 def test_short_names_are_unique():
     names = [entry.name for entry in registry.CLASSIFIERS.values() if entry.name] + list(registry.PRESETS)
-    assert len(set(names)) == len(names) == len(registry.summaries())
+    assert len(set(names)) == len(names)
+    assert set(names) - set(registry.summaries()) == {"ofo"}  # thresholds of a classifier, not a classifier to train
 
 
 @pytest.mark.parametrize("name", sorted(registry.PRESETS))
@@ -42,8 +43,39 @@ def test_settings_replace_those_of_a_preset(name):
     preset = registry.PRESETS[name]
     classifier = registry.make_classifier(name)
     assert type(classifier).__name__ == preset.class_name
-    assert preset.settings.items() <= classifier.get_params(deep=False).items()
-    assert registry.make_classifier(name, tree="huffman").tree == "huffman"
+    for parameter, value in preset.settings.items():
+        made = getattr(classifier, parameter)
+        if isinstance(value, registry.Component):
+            assert type(made).__name__ == value.class_name
+            plain = {key: one for key, one in value.settings.items() if not isinstance(one, registry.Component)}
+            assert plain.items() <= made.get_params(deep=False).items()
+        else:
+            assert made == value
+    classifier._check_parameters()
+    assert registry.make_classifier(name, random_state=7).random_state == 7
+    parameter = next(iter(preset.settings))
+    assert getattr(registry.make_classifier(name, **{parameter: "other"}), parameter) == "other"
+
+
+@pytest.mark.parametrize("name", [name for name in SHIPPED if registry.presets_of(name)])
+def test_a_classifier_is_made_as_its_authors_ran_it(name):
+    cls = registry.load_class(name)
+    names = registry.presets_of(name)
+    assert repr(cls.from_paper()) == repr(registry.make_classifier(names[0]))
+    for preset in names:
+        assert registry.PRESETS[preset].paper
+        assert cls.from_paper(preset, random_state=3).random_state == 3
+    with pytest.raises(ValueError, match=f"preset must be one of {names[0]}"):
+        cls.from_paper("oak")
+
+
+def test_every_paper_has_a_preset_and_a_method_without_one_says_so():
+    papers = {preset.paper for preset in registry.PRESETS.values()} - {""}
+    authors = ("Jasinska-Kobus", "Jasinska et al. 2016", "Choromanska", "Baharav", "Mineiro")
+    assert len(papers) == 5
+    assert all(any(paper.startswith(author) for paper in papers) for author in authors)
+    with pytest.raises(ValueError, match="MemoryTreeClassifier has no preset of a paper"):
+        ramify.MemoryTreeClassifier.from_paper()
 
 
 def test_a_name_that_does_not_exist_is_refused_with_the_names_that_do():

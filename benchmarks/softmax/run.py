@@ -33,6 +33,8 @@ SETS: dict[str, dict[str, Any]] = {
     "stackexchange-cooking": {"dim": 100, "n_epochs": 25, "learning_rate": 0.5, "word_ngrams": 1},
     "stackexchange-cooking, pairs of words": {"dim": 100, "n_epochs": 25, "learning_rate": 0.5, "word_ngrams": 2},
     "eurlex57k": {"dim": 100, "n_epochs": 5, "learning_rate": 0.5, "word_ngrams": 1},
+    # Baharav et al. 2021, section 5.4: 200 epochs, 128 dimensions, pairs of words.
+    "stackexchange-cooking, as in the paper": {"dim": 128, "n_epochs": 200, "learning_rate": 0.5, "word_ngrams": 2},
 }
 LINES: dict[str, dict[str, Any]] = {
     "softmax, Huffman": {"loss": "softmax"},

@@ -30,22 +30,22 @@ void check_weights(std::span<const double> weight, const char* name) {
 }
 
 ObjectiveSettings checked_settings(double similarity, double frequency, double eps, int max_iterations,
-                                   std::uint64_t seed) {
+                                   std::uint64_t seed, bool has_own_pull) {
     if (!(similarity >= 0 && frequency >= 0 && eps >= 0) || !std::isfinite(similarity + frequency) ||
         max_iterations < 1)
         throw nb::value_error("similarity, frequency and eps must not be negative, max_iterations at least 1");
-    return {similarity, frequency, eps, max_iterations, seed, true, similarity == 0};
+    return {similarity, frequency, eps, max_iterations, seed, true, similarity == 0, has_own_pull};
 }
 
 auto bound_split(const Longs& start, const Ints& column, const Floats& value, std::size_t n_features,
                  InOut<std::int32_t> order, const Doubles& weight, const Longs& starts, const Longs& stops,
-                 double similarity, double frequency, double eps, int max_iterations, std::uint64_t seed,
-                 int n_threads) {
+                 double similarity, double frequency, double eps, int max_iterations, std::uint64_t seed, int n_threads,
+                 bool has_own_pull) {
     const CsrView vectors = checked_csr(start, column, value, static_cast<std::int64_t>(n_features), "vectors");
     if (stops.size() != starts.size()) throw nb::value_error("starts and stops must be equally long");
     if (weight.size() != order.size()) throw nb::value_error("order and weight must be equally long");
     if (n_threads < 1) throw nb::value_error("n_threads must be at least 1");
-    const ObjectiveSettings settings = checked_settings(similarity, frequency, eps, max_iterations, seed);
+    const ObjectiveSettings settings = checked_settings(similarity, frequency, eps, max_iterations, seed, has_own_pull);
     std::vector<WeighedPart> parts;
     std::int64_t behind = 0;
     for (std::size_t k = 0; k < starts.size(); ++k) {
@@ -70,13 +70,13 @@ auto bound_split(const Longs& start, const Ints& column, const Floats& value, st
 Tuple<Array<float>, Array<double>> bound_alternate(const Longs& start, const Ints& column, const Floats& value,
                                                    std::size_t n_features, const Doubles& weight, double similarity,
                                                    double frequency, double eps, int max_iterations, std::uint64_t seed,
-                                                   bool rounds) {
+                                                   bool rounds, bool has_own_pull) {
     const CsrView vectors = checked_csr(start, column, value, static_cast<std::int64_t>(n_features), "vectors");
     if (static_cast<std::int64_t>(weight.size()) != vectors.n_rows())
         throw nb::value_error("a weight for each label is needed");
     if (weight.size() < 2) throw nb::value_error("at least two labels are needed");
     check_weights(view(weight), "weight");
-    ObjectiveSettings settings = checked_settings(similarity, frequency, eps, max_iterations, seed);
+    ObjectiveSettings settings = checked_settings(similarity, frequency, eps, max_iterations, seed, has_own_pull);
     settings.rounds = rounds;
     std::vector<std::int32_t> labels(weight.size());
     std::iota(labels.begin(), labels.end(), 0);
@@ -126,11 +126,12 @@ auto bound_collapse(const Ints& parent, const Ints& first_child, const Ints& n_c
 void bind_interpolated(nb::module_& m) {
     m.def("split_by_objective", &bound_split, "start"_a, "column"_a, "value"_a, "n_features"_a, "order"_a, "weight"_a,
           "starts"_a, "stops"_a, nb::kw_only(), "similarity"_a, "frequency"_a, "eps"_a, "max_iterations"_a, "seed"_a,
-          "n_threads"_a,
+          "n_threads"_a, "has_own_pull"_a = false,
           "Splits order[start:stop] of every part in place, the masses of its labels beside it; where each part was "
           "cut.");
     m.def("alternating_maximisation", &bound_alternate, "start"_a, "column"_a, "value"_a, "n_features"_a, "weight"_a,
           nb::kw_only(), "similarity"_a, "frequency"_a, "eps"_a, "max_iterations"_a, "seed"_a, "rounds"_a,
+          "has_own_pull"_a = false,
           "All labels as one part: what share of each goes left, and the objective after each iteration.");
     m.def("collapse_levels", &bound_collapse, "parent"_a, "first_child"_a, "n_children"_a, "label"_a, "n_labels"_a,
           "mass"_a, "arity"_a,

@@ -124,7 +124,7 @@ class OnlinePLTModel(OnlineModel):
                     n_features=self.n_features,
                     normalize=self.settings["normalize"],
                     bias=self.settings["bias"],
-                    is_multiclass=self.is_multiclass,
+                    is_multiclass=self.settings["is_multiclass"],
                 )
             ]
         )

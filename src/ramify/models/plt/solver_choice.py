@@ -38,7 +38,7 @@ def choose_solver(
     clearly better than the first, the others, further along the same way, are not tried.
     """
     usual = (MULTICLASS if is_multiclass else MULTILABEL)[given.loss]
-    if given.C is not None:
+    if given.C is not None or given.optimizer is not None:
         usual = usual[:1]
     pairs = dict.fromkeys(
         (C if given.C is None else given.C, weight if given.positive_weight is None else given.positive_weight)
@@ -46,7 +46,13 @@ def choose_solver(
     )
     solvers = [
         _core.SolverSettings(
-            loss=given.loss, C=C, positive_weight=weight, max_epochs=given.n_epochs, eps=given.tol, prune=given.prune
+            loss=given.loss,
+            C=C,
+            positive_weight=weight,
+            max_epochs=given.n_epochs,
+            eps=given.tol,
+            prune=given.prune,
+            **given.steps(),
         )
         for C, weight in pairs
     ]

@@ -35,7 +35,7 @@ def learn_space(
     The labels are parted anew in each pass; a label that is not the row's counts for as many as there are groups, by
     which the most frequent of classes come out too probable: few groups are better than many. What
     the features are projected to is the space; the weights of the labels are those that the classifier behind a tree
-    can begin with. Where hyperplanes of the features find no labels, the hierarchical-spectral paper proposes to drive
+    can begin with. Where hyperplanes of the features find no labels, Mineiro and Karampatziakis 2015 propose to drive
     the tree by a representation that was learned on a smaller problem (its discussion); here that is a random group.
 
     >>> X = sparse.csr_array(np.eye(4, dtype=np.float32)[[0, 1, 2, 3] * 8])
