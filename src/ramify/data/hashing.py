@@ -49,8 +49,9 @@ class FeatureHashing(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rows = sparse.csr_array(check_array(X, accept_sparse="csr", dtype=np.float32))
         column, sign = self._places(np.arange(rows.shape[1], dtype=np.uint64))
         data = rows.data * sign[rows.indices] if self.signed else rows.data.copy()
-        hashed = sparse.csr_array((data, column[rows.indices], rows.indptr), shape=(rows.shape[0], 2**self.n_bits))
-        hashed.sum_duplicates()
+        shape = rows.shape[0], 2**self.n_bits
+        hashed = sparse.csr_array((data, column[rows.indices], rows.indptr.copy()), shape=shape)
+        hashed.sum_duplicates()  # in place, so that the caller's indptr must not be shared
         return hashed
 
     def _places(self, feature: NDArray[np.uint64]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:

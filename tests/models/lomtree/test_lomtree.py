@@ -287,7 +287,7 @@ def test_a_filter_tree_resumes_from_a_file_and_refuses_a_class_outside_its_tourn
     np.testing.assert_array_equal(clf.predict_proba(rows.X), again.predict_proba(rows.X))
     assert clf.won_ == again.won_
     before = clf.predict_proba(rows.X)
-    with pytest.raises(ValueError, match=r"class 99 is not in the tournament: name all classes .* classes="):
+    with pytest.raises(ValueError, match=r"class 99 is not in the tournament: name all classes .*classes="):
         clf.partial_fit(rows.X[:2], [0, 99])
     np.testing.assert_array_equal(clf.predict_proba(rows.X), before)
     assert 99 not in clf.classes_
@@ -303,5 +303,5 @@ def test_one_against_all_that_grows_stays_on_one_level_past_the_usual_width():
 
 def test_the_online_random_tree_descends_greedily(rows):
     clf = make_classifier("online-random-tree", random_state=0).fit(rows.X, rows.y)
-    assert clf.predict_proba(rows.X[:20], top_k=3).nnz < 60  # it does not look at every leaf
+    assert clf.predict_proba(rows.X[:20], top_k=12).nnz < 80  # of 240: it does not look at every leaf
     assert clf.n_inner_products(rows.X[:20], top_k=1) <= 20 * 2 * clf.tree_.height
