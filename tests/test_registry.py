@@ -11,6 +11,7 @@ import pytest
 
 import ramify
 from ramify import registry
+from ramify.optimizers import FOBOS, AdaGrad
 
 SHIPPED = [name for name in ramify.__all__ if name.endswith("Classifier")]
 HEAVY = ("numpy", "scipy", "sklearn", "rich", "typer", "ramify._core")
@@ -67,6 +68,12 @@ def test_a_classifier_is_made_as_its_authors_ran_it(name):
         assert cls.from_paper(preset, random_state=3).random_state == 3
     with pytest.raises(ValueError, match=f"preset must be one of {names[0]}"):
         cls.from_paper("oak")
+
+
+def test_a_component_that_is_given_keeps_what_it_does_not_set_from_the_preset():
+    steps = registry.make_classifier("oplt", optimizer=AdaGrad(eps=0.1)).optimizer
+    assert (steps.eps, steps.learning_rate, steps.decay, steps.eps_in_root) == (0.1, 1.0, 0.0, True)
+    assert registry.make_classifier("oplt", optimizer=FOBOS()).optimizer.learning_rate is None
 
 
 def test_every_paper_has_a_preset_and_a_method_without_one_says_so():

@@ -237,11 +237,14 @@ def class_name_of(name: str) -> str:
 def make_classifier(name: str, **settings: Any) -> Any:
     """Create a classifier by its short name or preset; `settings` add to the preset's or replace them.
 
+    What a given component leaves None, such as the rate of `AdaGrad(eps=0.1)`, is as in the preset.
+
     >>> make_classifier("random-tree", random_state=0).beam
     1
     """
     fixed = PRESETS[name].settings if name in PRESETS else {}
-    return load_class(class_name_of(name))(**{key: _made(value) for key, value in {**fixed, **settings}.items()})
+    merged = {key: _completed(value, fixed.get(key)) for key, value in settings.items()}
+    return load_class(class_name_of(name))(**{key: _made(value) for key, value in {**fixed, **merged}.items()})
 
 
 def _made(value: Any) -> Any:
@@ -249,6 +252,14 @@ def _made(value: Any) -> Any:
     if not isinstance(value, Component):
         return value
     return load_class(value.class_name)(**{name: _made(given) for name, given in value.settings.items()})
+
+
+def _completed(given: Any, of_preset: Any) -> Any:
+    """A given component with the preset's settings where it has none."""
+    if not isinstance(of_preset, Component) or type(given).__name__ != of_preset.class_name:
+        return given
+    own = {name: value for name, value in given.get_params(deep=False).items() if value is not None}
+    return Component(of_preset.class_name, {**of_preset.settings, **own})
 
 
 def presets_of(class_name: str) -> list[str]:
