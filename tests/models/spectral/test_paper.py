@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import ramify
-from ramify import SpectralTreeClassifier
+from ramify import SpectralTreeClassifier, metrics
+from ramify.data.labels import label_indicator
 from ramify.models.spectral import CandidateScorer
 from shared.spectral_settings import SMALL, spectral
 
@@ -54,3 +55,24 @@ def test_the_preset_is_the_aloi_experiment(classes):
     assert (clf.depth, clf.n_candidates, clf.estimator.rank, clf.estimator.output_weights) == (12, 25, 50, "leaf")
     assert isinstance(clf.estimator, CandidateScorer)
     assert clf.fit(classes.X[:2000], classes.y[:2000]).score(classes.X[:2000], classes.y[:2000]) > 0.5
+
+
+def test_the_tree_may_be_grown_in_another_space_than_that_of_the_classifier(classes, tmp_path):
+    """Section 6: a feature map of another model drives the tree, the classifier sees the rows."""
+    X, y = classes.X[:2000], classes.y[:2000]
+    means = np.stack([np.asarray(X[y == c].mean(axis=0)).ravel() for c in range(60)], axis=1)
+    useful = spectral(**SMALL, space=means).fit(X, y)
+    useless = spectral(**SMALL, space=np.eye(32)[:, :1]).fit(X, y)
+    recall = [metrics.filter_recall(label_indicator(y), clf.candidates(X)) for clf in (useful, useless)]
+    assert recall[0] > recall[1] + 0.2
+    useful.save(tmp_path / "model")
+    again = ramify.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(X[:50]), useful.predict(X[:50]))
+    np.testing.assert_array_equal(again.space, means)
+    for wrong, message in (
+        (np.ones((5, 3)), "space must have one row for each of the 32 features, got 5"),
+        (np.ones(32), r"or a finite array \(features x dimensions\), got shape \(32,\)"),
+        ("words", "space must be 'features' or 'learned'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            spectral(**SMALL, space=wrong).fit(X, y)

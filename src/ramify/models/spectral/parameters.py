@@ -10,7 +10,7 @@ from ramify.common.validation import check_choice, check_flag, check_integer, ch
 from ramify.models.spectral.candidate_scorer import CandidateScorer
 from ramify.models.spectral.candidate_tree import DEVIATIONS, TreeSettings
 from ramify.models.spectral.eigen_split import SOLVERS
-from ramify.models.spectral.learned_space import SPACES
+from ramify.models.spectral.learned_space import check_space
 from ramify.models.spectral.scaling import check_normalization
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def check_parameters(classifier: SpectralTreeClassifier) -> None:
         check_integer("depth", classifier.depth, at_least=0, at_most=MAX_DEPTH)
     check_integer("n_candidates", classifier.n_candidates, at_least=1, at_most=2**30)
     check_integer("n_leaves", classifier.n_leaves, at_least=1, at_most=MAX_LEAVES)
-    check_choice("space", classifier.space, SPACES)
+    check_space(classifier.space)
     check_integer("sampled_labels", classifier.sampled_labels, at_least=1, at_most=2**30)
     check_integer("head", classifier.head, at_least=0)
     read_tree_options(classifier.tree_options).check()
