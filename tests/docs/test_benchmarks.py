@@ -137,3 +137,19 @@ def test_a_quick_run_makes_its_sets_and_shows_both_numbers(benchmarks, tmp_path,
     assert "90.46/72.40/51.86" in said  # the paper's
     assert "| quick | PLT of the paper | P@1/3/5" in said  # ours
     assert "1/1" in progress
+
+
+def test_the_scorer_of_streams_has_the_propensity_scored_precision_of_the_library(benchmarks):
+    import numpy as np
+
+    from ramify import metrics
+    from ramify.data.synthetic import make_multilabel
+
+    scoring = benchmarks("benchmarks.scoring")
+    data = make_multilabel(300, 40, 100, random_state=0)
+    P = np.random.default_rng(0).random((100, 40)).astype(np.float32) + data.Y[200:].toarray()
+    labels = np.argsort(-P, axis=1)[:, :5]
+    found = scoring.propensity_scored(labels, data.Y[200:], data.Y[:200])
+    propensity = metrics.propensities(data.Y[:200])
+    for k in (1, 3, 5):
+        assert found[f"psp{k}"] == pytest.approx(100 * metrics.psp_at_k(data.Y[200:], P, propensity, k), abs=0.01)
