@@ -122,3 +122,18 @@ def test_type_checkers_see_every_public_name():
     assert {name: seen[name] for name in SHIPPED} == {
         name: f"{registry.CLASSIFIERS[name].folder}.classifier" for name in SHIPPED
     }
+
+
+@pytest.mark.parametrize("name", [name for name, preset in registry.PRESETS.items() if preset.paper])
+def test_a_preset_of_a_paper_trains_answers_and_comes_back_from_its_file(name, tmp_path):
+    from ramify.data.synthetic import make_multiclass, make_multilabel
+
+    is_multiclass = registry.PRESETS[name].class_name == "LOMTreeClassifier"
+    data = (make_multiclass if is_multiclass else make_multilabel)(150, 12, 60, random_state=0)
+    clf = registry.make_classifier(name, random_state=0).fit(data.X, data.y if is_multiclass else data.Y)
+    clf.save(tmp_path / "model")
+    again = ramify.load(tmp_path / "model")
+    if name == "fasttext-2021":  # rows of numbers: a file holds no vectorizer that was not used
+        clf.vectorizer = None
+    assert repr(again) == repr(clf)
+    assert (again.predict_proba(data.X, top_k=3) != clf.predict_proba(data.X, top_k=3)).nnz == 0
