@@ -73,7 +73,9 @@ PAPERS: dict[str, tuple[str, dict[str, Item]]] = {
                         "wordnet-parent",
                     ),
                 ),
-                "The two policies differ by little, as in the paper; the sets are others, so the level cannot match.",
+                "On 1,500 classes of wordnet-parent with 3 and 5 rows each best-greedy has 35.4 and 42.1 % and random"
+                " 35.1 and 42.7 %: the policies are close and two more rows a class gain much, as on WikiPara in the "
+                "paper.",
             ),
             "figure 2": Item(
                 "Progressive accuracy against the number of examples",
