@@ -27,6 +27,19 @@ def precisions(labels: np.ndarray, Y: sp.csr_matrix) -> dict[str, float]:
     return {f"p{k}": round(100 * float(hit[:, :k].mean()), 2) for k in (1, 3, 5)}
 
 
+def propensity_scored(labels: np.ndarray, Y: sp.csr_matrix, train: sp.csr_matrix) -> dict[str, float]:
+    """PSP@1, PSP@3 and PSP@5 in percent (Jain et al. 2016, with A = 0.55 and B = 1.5), relative to the best."""
+    n, count = train.shape[0], np.bincount(train.indices, minlength=Y.shape[1])
+    factor = (np.log(n) - 1) * (1.5 + 1) ** 0.55
+    inverse = 1 + factor * (count + 1.5) ** -0.55
+    gains = np.where(hits(labels, Y), inverse[np.maximum(labels, 0)], 0.0)
+    best = np.zeros((Y.shape[0], 5))
+    for row in range(Y.shape[0]):
+        of_row = np.sort(inverse[Y.indices[Y.indptr[row] : Y.indptr[row + 1]]])[::-1][:5]
+        best[row, : len(of_row)] = of_row
+    return {f"psp{k}": round(100 * float(gains[:, :k].sum() / max(best[:, :k].sum(), 1e-12)), 2) for k in (1, 3, 5)}
+
+
 def probability_scores(labels: np.ndarray, probabilities: np.ndarray, Y: sp.csr_matrix) -> dict[str, float]:
     """Log loss and Brier score, summed over labels and averaged over rows; calibration error of the top 5."""
     given = labels >= 0

@@ -31,6 +31,10 @@ from ramify.optimizers import AdaGrad
 
 RATES = (0.25, 0.5, 1.0, 2.0, 4.0)
 NODES = (1, 4, 16, 64)
+FORGETTING = (0.0, 0.03, 0.1)  # 0 is the paper's mean of all scores
+PAPERS_RATES = (0.25, 0.5, 0.75, 1.0, 2.0, 4.0, 8.0)
+PAPERS_NODES = (1, 2, 4, 8, 16, 32, 64)
+PAPERS_RESISTANCES = (4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 PEERS = ("log_multi", "recall_tree", "oaa")  # its memory tree: benchmarks/memory_tree
 
 
@@ -45,6 +49,12 @@ def mean(found: list[dict[str, float]]) -> dict[str, float]:
     return {name: float(np.mean([one[name] for one in found])) for name in found[0]}
 
 
+def interval(error: float, n_rows: int) -> float:
+    """Half of the 95 % confidence interval of an error in percent on this many test rows, as in the paper's table 4."""
+    share = error / 100
+    return 100 * 1.96 * math.sqrt(share * (1 - share) / n_rows)
+
+
 def measured(name: str, passes: int, train: Rows, test: Rows, orders: int = 1, **settings: Any) -> dict[str, float]:
     found = []
     for order in range(orders):
@@ -52,7 +62,7 @@ def measured(name: str, passes: int, train: Rows, test: Rows, orders: int = 1, *
         clf = ours(name, passes, **settings)
         with Stopwatch() as training:
             clf.fit(rows.X, rows.y)
-            if name == "online-oaa":
+            if name.startswith("online-"):
                 clf.model_.learner.apply_all(1)  # queued examples count as training
         with Stopwatch() as testing:
             predicted = clf.predict(test.X)
@@ -72,17 +82,41 @@ def grid(name: str, n_classes: int, quick: bool) -> list[dict[str, Any]]:
                 "forgetting": forgetting,
                 "normalize": normalize,
             }
-            for rate, nodes, forgetting, normalize in itertools.product(rates, NODES, (0.03, 0.1), (True, False))
+            for rate, nodes, forgetting, normalize in itertools.product(rates, NODES, FORGETTING, (True, False))
         ]
+    if name == "lomtree-2015":
+        return papers_grid(n_classes, quick)
     if name == "filter-tree":
         return [{"optimizer": AdaGrad(learning_rate=rate)} for rate in rates]
     return [{}]
 
 
-def best(name: str, passes: int, data: ClassSet, orders: int, quick: bool) -> dict[str, Any]:
-    """The settings of least validation error, and what they do on the test rows."""
+def papers_grid(n_classes: int, quick: bool) -> list[dict[str, Any]]:
+    """The paper's own grid of step sizes, nodes and swap resistances; quick: one of each axis at a time."""
+    if not quick:
+        axes: Any = itertools.product(PAPERS_RATES, PAPERS_NODES, PAPERS_RESISTANCES)
+    else:
+        middle = (1.0, 16, 4.0)
+        axes = [(rate, *middle[1:]) for rate in PAPERS_RATES]
+        axes += [(middle[0], nodes, middle[2]) for nodes in PAPERS_NODES]
+        axes += [(*middle[:2], resistance) for resistance in PAPERS_RESISTANCES]
+    return [
+        {
+            "optimizer": AdaGrad(learning_rate=rate),
+            "max_nodes": nodes * n_classes - 1,
+            "swap_resistance": resistance,
+        }
+        for rate, nodes, resistance in axes
+    ]
+
+
+def best(
+    name: str, passes: int, data: ClassSet, orders: int, quick: bool, fixed: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """The settings of least validation error, some of them fixed, and what they do on the test rows."""
     fit, check = data.split()
-    choices = grid(name, data.n_classes, quick)
+    choices = [one | (fixed or {}) for one in grid(name, data.n_classes, quick)]
+    choices = [one for place, one in enumerate(choices) if repr(one) not in map(repr, choices[:place])]
     errors = [0.0]
     if len(choices) > 1:
         errors = [measured(name, passes, fit, check, orders, **one)["error"] for one in choices]
@@ -160,8 +194,9 @@ def table(arguments: argparse.Namespace) -> None:
                 else:
                     row = best(system, passes, data, arguments.orders, arguments.quick)
                 per_row = 1e6 * (row["train"] - row.get("parse", 0.0)) / len(data.train.y) / passes
+                spread = interval(row["error"], len(data.test.y))
                 print(
-                    f"| {name} | {passes} | {row['system']} | {row['error']:.2f} | {row['train']:.2f} | "
+                    f"| {name} | {passes} | {row['system']} | {row['error']:.2f} ± {spread:.2f} | {row['train']:.2f} | "
                     f"{row.get('parse', 0.0):.2f} | {per_row:.1f} | {row['settings']} |",
                     flush=True,
                 )
@@ -175,7 +210,9 @@ def figure1(arguments: argparse.Namespace) -> None:
     for name in arguments.sets:
         data = sets.load(name, arguments.data, WORK / "data")
         passes = arguments.passes[-1]
-        tree = best("lomtree", passes, data, 1, arguments.quick)
+        # As in the paper, with no more weights than one-against-all: k - 1 inner nodes.
+        bound = {"max_nodes": data.n_classes - 1}
+        tree = best("lomtree", passes, data, 1, arguments.quick, bound if arguments.bounded else {})
         n = len(data.train.y)
         sample = min(n, max(64, n // 50))
         pace = (
@@ -246,10 +283,11 @@ def main() -> None:
     parser.add_argument("--data", type=Path, nargs="+", default=[], help="folders that hold the sets")
     parser.add_argument("--sets", nargs="+", default=list(sets.SETS))
     parser.add_argument("--passes", type=int, nargs="+", default=[1, 5])
-    systems = ["lomtree", "filter-tree", "random-tree", "oaa", *(f"vw:{peer}" for peer in PEERS)]
+    systems = ["lomtree", "filter-tree", "random-tree", "online-random-tree", "oaa", *(f"vw:{peer}" for peer in PEERS)]
     parser.add_argument("--systems", nargs="+", default=systems)
     parser.add_argument("--orders", type=int, default=1, help="table: random orders of the rows to average over")
     parser.add_argument("--quick", action="store_true", help="three step sizes instead of five")
+    parser.add_argument("--bounded", action="store_true", help="figure1: LOMtree has k - 1 nodes")
     parser.add_argument(
         "--most-seconds",
         type=float,

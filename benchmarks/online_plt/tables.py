@@ -54,8 +54,12 @@ def mean(rows: list[Row], number: int, name: str) -> float:
     return statistics.fmean(row["measured"][number][name] for row in rows)
 
 
-def precision(rows: list[Row], number: int) -> str:
-    return "/".join(f"{mean(rows, number, name):.2f}" for name in ("p1", "p3", "p5"))
+def precision(rows: list[Row], number: int, kind: str = "p") -> str:
+    """Precision at 1, 3 and 5, or propensity-scored precision; nothing if older results have none."""
+    names = [f"{kind}{k}" for k in (1, 3, 5)]
+    if any(name not in row["measured"][number] for row in rows for name in names):
+        return ""
+    return "/".join(f"{mean(rows, number, name):.2f}" for name in names)
 
 
 def markdown(heading: list[str], lines: list[list[str]]) -> str:
@@ -109,7 +113,8 @@ def threads(rows: list[Row]) -> str:
 
 
 def paper(rows: list[Row]) -> str:
-    heading = ["set", "setting", "shuffles", "1 pass P@1/3/5", "CPU s", "3 passes P@1/3/5", "CPU s", "mean depth"]
+    heading = ["set", "setting", "shuffles", "1 pass P@1/3/5", "PSP@1/3/5", "CPU s", "us a test row"]
+    heading += ["3 passes P@1/3/5", "PSP@1/3/5", "CPU s", "mean depth"]
     chosen = {job.setting for job in plans.jobs("paper", ["any"], ["*"], 1)}
     lines = []
     for (name, system, setting, order, n, is_progressive, passes), group in grouped(rows).items():
@@ -125,8 +130,11 @@ def paper(rows: list[Row]) -> str:
                 setting,
                 str(len(group)),
                 precision(group, 0),
+                precision(group, 0, "psp"),
                 f"{mean(group, 0, 'cpu_s'):.2f}",
+                f"{mean(group, 0, 'batch_cpu_us'):.0f}",
                 precision(group, 2) if later else "",
+                precision(group, 2, "psp") if later else "",
                 f"{total_cpu(group):.2f}" if later else "",
                 f"{statistics.fmean(depth):.1f}" if depth else "",
             ]

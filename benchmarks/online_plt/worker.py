@@ -22,6 +22,7 @@ def run(job: dict[str, Any], data: Path, folder: Path) -> dict[str, Any]:
     system = learners.module(job["system"])
     __import__(system.IMPORT)
     problem, test = datasets.load(data, "train"), datasets.load(data, "test")
+    known = problem.Y
     parameters = system.SETTINGS[job["setting"]].train | ({"progressive": True} if job["progressive"] else {})
     learner = system.Learner(parameters | job["parameters"], job["threads"], folder, problem)
     result: dict[str, Any] = {"rows": problem.X.shape[0], "measured": []}
@@ -36,6 +37,7 @@ def run(job: dict[str, Any], data: Path, folder: Path) -> dict[str, Any]:
             with measure.Stopwatch() as asking:
                 labels = learner.answer(test.X)
             result["measured"][-1] |= scoring.precisions(labels, test.Y)
+            result["measured"][-1] |= scoring.propensity_scored(labels, test.Y, known)
             result["measured"][-1]["batch_cpu_us"] = 1e6 * asking.cpu / test.X.shape[0]
     if job["progressive"]:
         result |= progress(learner)

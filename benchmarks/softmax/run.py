@@ -33,6 +33,8 @@ SETS: dict[str, dict[str, Any]] = {
     "stackexchange-cooking": {"dim": 100, "n_epochs": 25, "learning_rate": 0.5, "word_ngrams": 1},
     "stackexchange-cooking, pairs of words": {"dim": 100, "n_epochs": 25, "learning_rate": 0.5, "word_ngrams": 2},
     "eurlex57k": {"dim": 100, "n_epochs": 5, "learning_rate": 0.5, "word_ngrams": 1},
+    # Baharav et al. 2021, section 5.4: 200 epochs, 128 dimensions, pairs of words.
+    "stackexchange-cooking, as in the paper": {"dim": 128, "n_epochs": 200, "learning_rate": 0.5, "word_ngrams": 2},
 }
 LINES: dict[str, dict[str, Any]] = {
     "softmax, Huffman": {"loss": "softmax"},
@@ -52,6 +54,15 @@ LINES: dict[str, dict[str, Any]] = {
     "plt, lam = 1, arity 16, leaves of 100": {"tree": "interpolated", "tree_options": {"lam": 1.0}, **WIDE},
     "plt, lam = 0, arity 16, leaves of 100": {"tree": "interpolated", "tree_options": {"lam": 0.0}, **WIDE},
 }
+# Figure 4 of Baharav et al. 2021: Huffman's tree, and the paper's lambda' with leaves of one label.
+FIGURE4: dict[str, dict[str, Any]] = {"softmax, Huffman": {"loss": "softmax"}} | {
+    f"softmax, lam' = {prime:g}": {
+        "loss": "softmax",
+        "tree": "interpolated",
+        "tree_options": {"lam": 2 * prime / (1 + prime), "literal": True, "prune": 0.0},
+    }
+    for prime in (0, 0.25, 0.5, 0.75, 1, 2, 4, 16, 64, 256, 100_000)
+}
 
 
 class Result(NamedTuple):
@@ -70,6 +81,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=WORK, help="for unpacked data and fastText")
     parser.add_argument("--sets", default=";".join(SETS), help="names with semicolons between them")
     parser.add_argument("--lines", default=";".join(LINES), help="the same of ramify's lines")
+    parser.add_argument("--figure4", action="store_true", help="the lines of the paper's figure 4 instead")
     parser.add_argument("--alone", action="store_true", help="without fastText, for times on a busy machine")
     given = parser.parse_args()
     for name in {one.split(",")[0] for one in given.sets.split(";")}:
@@ -84,9 +96,10 @@ def main() -> None:
         peer = None if fasttext is None else run_fasttext(fasttext, files, settings)
         if peer is not None:
             print_line("fastText 0.9.2, -loss hs", peer, peer)
-        for line in given.lines.split(";"):
-            print_line(line, run_ramify(files, {**settings, **LINES[line]}), peer)
-        if name == "eurlex57k" and given.lines == ";".join(LINES):
+        chosen = FIGURE4 if given.figure4 else {line: LINES[line] for line in given.lines.split(";")}
+        for line, own in chosen.items():
+            print_line(line, run_ramify(files, {**settings, **own}), peer)
+        if name == "eurlex57k" and not given.figure4 and given.lines == ";".join(LINES):
             print_line("plt, lam = 1, with the features' values", run_values(settings, given.data, given.work), peer)
 
 

@@ -4,6 +4,7 @@
     python -m benchmarks.spectral.run findings --data ../shared/data --sets isolet-1560,wordnet-parent,eurlex57k
     python -m benchmarks.spectral.run sweep --data ../shared/data --sets aloi-like,eurlex57k
     python -m benchmarks.spectral.run root
+    python -m benchmarks.spectral.run root --depth 12             # the whole tree
     python -m benchmarks.spectral.run throughput
 
 `aloi-like` is generated: `make_dense`, 1,000 classes, 128 dense features, 100,000 rows. Times are CPU seconds unless
@@ -21,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks import datasets
+from benchmarks import datasets, measure
 from ramify import SpectralTreeClassifier, metrics
 from ramify.data import load_xmc
 from ramify.data.synthetic import make_dense, make_multiclass
@@ -219,15 +220,20 @@ def directory_like(n_rows: int, n_features: int, n_labels: int, n_words: int = 5
     return X, Y
 
 
-def root(n_rows: int, n_features: int, n_labels: int, n_threads: int) -> None:
-    """Table 1: rows prepared, labels counted, the root's direction found, all rows sent to its children."""
+def root(n_rows: int, n_features: int, n_labels: int, n_threads: int, depth: int) -> None:
+    """Table 1: rows prepared, labels counted, the root's direction found, all rows sent to its children; or deeper."""
     X, Y = directory_like(n_rows, n_features, n_labels)
-    settings = TreeSettings(depth=1, n_candidates=min(4000, n_labels // 2))
+    settings = TreeSettings(depth=depth, n_candidates=min(4000, n_labels // 2))
     wall, cpu = time.perf_counter(), time.process_time()
-    grow_candidate_tree(X, Y, settings, n_threads=n_threads)
+    tree = grow_candidate_tree(X, Y, settings, n_threads=n_threads)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     size = f"{n_rows:,} x {n_features:,} | {np.count_nonzero(X.data) / n_rows:.0f} | {n_labels:,}"
-    print(f"| {size} | {n_threads} | {wall:.1f} | {cpu:.1f} |", flush=True)
+    print(f"| {size} | {n_threads} | {wall:.1f} | {cpu:.1f} |", end="")
+    if depth > 1:
+        report = tree.report()
+        told = f" {report['leaves']:,} leaves, mean depth {report['mean_depth']:.1f}, training recall "
+        print(told + f"{100 * report['training_recall']:.1f} %, peak {measure.peak_megabytes():,.0f} MB", end="")
+    print(flush=True)
 
 
 def throughput(sizes: list[int]) -> None:
@@ -291,9 +297,10 @@ def main() -> None:
     parser.add_argument("--sizes", default="1000,3000,10000,30000,100000")
     parser.add_argument("--root-rows", type=int, default=1_500_000)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--depth", type=int, default=1, help="root: 1 is the root alone")
     given = parser.parse_args()
     if given.what == "root":
-        root(given.root_rows, 500_000, given.root_rows // 15, given.threads)
+        root(given.root_rows, 500_000, given.root_rows // 15, given.threads, given.depth)
     elif given.what == "throughput":
         throughput([int(size) for size in given.sizes.split(",")])
     else:

@@ -2,6 +2,7 @@
 
     python -m benchmarks.trees.run --data ../shared/data              # the three sets, lambda from 0 to 2
     python -m benchmarks.trees.run --data ../shared/data --variants   # the four curves of the paper's figure 3
+    python -m benchmarks.trees.run --data ../shared/data --lam figure3 --parabel --beams 10    # as its authors ran it
     python -m benchmarks.trees.run --data ../shared/data --arity 32 --max-leaf 200 --lam 0,1,1.5
     python -m benchmarks.trees.run --data ../shared/data --lam 0,1.5 --slacks 0,0.2,0.5 --beams 0,10
     python -m benchmarks.trees.run --data ../shared/data --sets debian-depends --max-leaf 1 --lam 0,1.5 --by-depth
@@ -26,6 +27,11 @@ from benchmarks.datasets import Problem, load, prepare
 from benchmarks.measure import Stopwatch, forget_peak, peak_megabytes, resident_megabytes
 from ramify import PLTClassifier, metrics
 
+# The paper's lambda' (section 5.4), lambda being 2 lambda' / (1 + lambda').
+GRIDS = {
+    "figure3": (0, 0.5, 1, 2, 6, 10, 30, 100, 300, 1000, 100_000),
+    "figure4": (0, 0.25, 0.5, 0.75, 1, 2, 4, 16, 64, 256, 100_000),
+}
 SETS = ("debian-depends", "eurlex57k", "wordnet-parent")
 VARIANTS: dict[str, dict[str, Any]] = {
     "marginal": {},
@@ -54,7 +60,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, action="append", default=[], help="folder of sets; may be repeated")
     parser.add_argument("--sets", default=",".join(SETS))
-    parser.add_argument("--lam", default="0,0.5,1,1.5,1.8,2")
+    parser.add_argument("--lam", default="0,0.5,1,1.5,1.8,2", help="numbers, or the paper's grid: figure3, figure4")
+    parser.add_argument("--parabel", action="store_true", help="Parabel's node classifiers, and literal trees")
     parser.add_argument("--arity", type=int, default=2)
     parser.add_argument("--max-leaf", type=int, default=100)
     parser.add_argument("--gamma", type=float, default=0.1)
@@ -75,22 +82,27 @@ def main() -> None:
         measure_set(name, load(folder, "train"), load(folder, "test"), given)
 
 
+def lambdas(given: str) -> list[float]:
+    if given in GRIDS:
+        return [2 * prime / (1 + prime) for prime in GRIDS[given]]
+    return [float(part) for part in given.split(",")]
+
+
 def measure_set(name: str, train: Problem, test: Problem, given: argparse.Namespace) -> None:
     y = train.Y.indices if train.is_multiclass else train.Y
     X, Y = sp.csr_array(test.X[: given.rows]), test.Y[: given.rows]
     models: dict[str, tuple[Any, float]] = {}
-    for lam in (float(part) for part in given.lam.split(",")):
+    for lam in lambdas(given.lam):
         for words, options in (VARIANTS if given.variants and lam > 0 else {"": {}}).items():
             frequency = given.frequency if given.frequency in ("marginal", "greedy") else float(given.frequency)
             options = {"frequency": frequency, "gamma": given.gamma, "lam": lam} | options
-            model = PLTClassifier(
-                tree="interpolated",
-                tree_options=options,
-                arity=given.arity,
-                max_leaf=given.max_leaf,
-                random_state=0,
-                n_jobs=1,
-            )
+            shape = {"arity": given.arity, "max_leaf": given.max_leaf}
+            if given.parabel:
+                options |= {"literal": True, "prune": 0.0}
+                model = PLTClassifier.from_paper("parabel-interpolated", **shape, random_state=0, n_jobs=1)
+                model.set_params(tree_options=options, beam=None)  # the beam is that of --beams
+            else:
+                model = PLTClassifier(tree="interpolated", tree_options=options, **shape, random_state=0, n_jobs=1)
             with Stopwatch() as watch:
                 model.fit(train.X, y)
             for slack in (float(part) for part in given.slacks.split(",")):

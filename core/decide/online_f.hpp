@@ -1,4 +1,5 @@
-/// Online F-measure optimisation: a threshold is half the F measure so far (extreme-f-measure, algorithm 2).
+/// Online F-measure optimisation: a threshold is half the F measure so far (Jasinska et al., "Extreme F-Measure
+/// Maximization using Sparse Probability Estimates", algorithm 2).
 #pragma once
 
 #include <algorithm>

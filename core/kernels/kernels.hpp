@@ -19,9 +19,11 @@ struct SolverSettings {
     float C = 1.0f;                ///< cost of a training error against the L2 norm of the weights
     float positive_weight = 1.0f;  ///< multiplies C for positive examples
     int max_epochs = 5;
-    float last_step = 0.6f;  ///< the last epoch takes damped steps, which averages the noise of the row order away
-    float eps = 0.01f;       ///< dual steps smaller than this are not taken; an epoch without any ends the work
-    float prune = 0.1f;      ///< weights of at most this size are dropped
+    float last_step = 0.6f;      ///< the last epoch takes damped steps, which averages the noise of the row order away
+    float eps = 0.01f;           ///< dual steps smaller than this are not taken; an epoch without any ends the work
+    float prune = 0.1f;          ///< weights of at most this size are dropped
+    float learning_rate = 0.0f;  ///< above 0: FOBOS with this rate instead, for weights that nodes share by hashing
+    float l2 = 0.0f;             ///< FOBOS: strength of the regulariser
 };
 
 /// The widest tile: siblings solved together, so that their weights and accumulators stay close.
@@ -90,6 +92,11 @@ struct BitmapWord {
     std::uint64_t before = 0;
 };
 
+/// Sizes of AdaGrad's steps: rate * gradient / (sqrt(sum + eps_in_root) + decay * sum + eps), sum that of the squares.
+struct AdaGradSteps {
+    float rate = 1.0f, eps = 0.0f, eps_in_root = 0.0f, decay = 0.0f;
+};
+
 /// The loops of online learning, over rows of `row_size` floats of which the first are weights (online_block.hpp).
 /// Columns are rounded up, in rows to 4 or a multiple of 8, in scores, signs and gradients to a multiple of 8.
 struct OnlineKernels {
@@ -101,7 +108,7 @@ struct OnlineKernels {
     void (*gradient)(const float* sign, float scale, float weight, int n_columns, float* scores);
     /// AdaGrad: the second half of a row holds the sums of squared gradients.
     void (*adagrad)(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n,
-                    int n_columns, const float* gradient, float rate, float eps, float decay);
+                    int n_columns, const float* gradient, AdaGradSteps steps);
     /// Plain descent.
     void (*descend)(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n,
                     int n_columns, const float* gradient, float rate);

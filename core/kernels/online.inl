@@ -49,32 +49,36 @@ void online_gradient(const float* sign, float scale, float weight, int n_columns
     }
 }
 
-/// 1 / (sqrt(sum) + decay * sum + eps), good to about three digits where the processor has a fast approximation: a
-/// step's size needs no more.
+/// 1 / (sqrt(sum + eps_in_root) + decay * sum + eps), good to about three digits where the processor has a fast
+/// approximation: a step's size needs no more.
 template <class V>
-inline V adagrad_factor(V sum, float eps, float decay) {
-    const V least = V{} + 1e-20f;
-    sum = sum > least ? sum : least;
+inline V adagrad_factor(V sum, AdaGradSteps steps) {
+    const V least = V{} + 1e-20f, given = sum + steps.eps_in_root;
+    const V inside = given > least ? given : least;
 #if defined(__AVX512VL__)
     if constexpr (sizeof(V) == 32)
-        return (V)_mm256_rcp14_ps((__m256)(add_product(decay * sum, sum, (V)_mm256_rsqrt14_ps((__m256)sum)) + eps));
+        return (V)_mm256_rcp14_ps(
+            (__m256)(add_product(steps.decay * sum, inside, (V)_mm256_rsqrt14_ps((__m256)inside)) + steps.eps));
     else
-        return (V)_mm_rcp14_ps((__m128)(add_product(decay * sum, sum, (V)_mm_rsqrt14_ps((__m128)sum)) + eps));
+        return (V)_mm_rcp14_ps(
+            (__m128)(add_product(steps.decay * sum, inside, (V)_mm_rsqrt14_ps((__m128)inside)) + steps.eps));
 #elif defined(__AVX2__)
     if constexpr (sizeof(V) == 32)
-        return (V)_mm256_rcp_ps((__m256)(add_product(decay * sum, sum, (V)_mm256_rsqrt_ps((__m256)sum)) + eps));
+        return (V)_mm256_rcp_ps(
+            (__m256)(add_product(steps.decay * sum, inside, (V)_mm256_rsqrt_ps((__m256)inside)) + steps.eps));
     else
-        return (V)_mm_rcp_ps((__m128)(add_product(decay * sum, sum, (V)_mm_rsqrt_ps((__m128)sum)) + eps));
+        return (V)_mm_rcp_ps(
+            (__m128)(add_product(steps.decay * sum, inside, (V)_mm_rsqrt_ps((__m128)inside)) + steps.eps));
 #else
     V root;
-    for (std::size_t i = 0; i < sizeof(V) / sizeof(float); ++i) root[i] = __builtin_sqrtf(sum[i]);
-    return 1.0f / (root + decay * sum + eps);
+    for (std::size_t i = 0; i < sizeof(V) / sizeof(float); ++i) root[i] = __builtin_sqrtf(inside[i]);
+    return 1.0f / (root + steps.decay * sum + steps.eps);
 #endif
 }
 
 template <class V>
 inline void adagrad_rows(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n,
-                         int n_columns, const float* gradient, float rate, float eps, float decay) {
+                         int n_columns, const float* gradient, AdaGradSteps steps) {
     const std::size_t to_sums = row_size / 2;
     for (int k = 0; k < n; ++k) {
         float* w = rows + row[k] * row_size;
@@ -84,15 +88,15 @@ inline void adagrad_rows(float* rows, std::size_t row_size, const std::uint32_t*
             const V g = load_as<V>(gradient + c) * x;
             const V sum = add_product(load_as<V>(sums + c), g, g);
             store_as(sums + c, sum);
-            store_as(w + c, subtract_product(load_as<V>(w + c), rate * g, adagrad_factor(sum, eps, decay)));
+            store_as(w + c, subtract_product(load_as<V>(w + c), steps.rate * g, adagrad_factor(sum, steps)));
         }
     }
 }
 
 void online_adagrad(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n,
-                    int n_columns, const float* gradient, float rate, float eps, float decay) {
+                    int n_columns, const float* gradient, AdaGradSteps steps) {
     const auto learn = n_columns == narrow_lanes ? adagrad_rows<narrow> : adagrad_rows<vfloat>;
-    learn(rows, row_size, row, value, n, n_columns, gradient, rate, eps, decay);
+    learn(rows, row_size, row, value, n, n_columns, gradient, steps);
 }
 
 template <class V>

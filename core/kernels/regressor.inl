@@ -26,7 +26,7 @@ float regressor_adagrad_factors(float* sum, const float* x, int n, float gradien
         const vfloat v = load(x + k), g = v * gradient;
         const vfloat squares = add_product(load(sum + k), g, g);
         store(sum + k, squares);
-        const vfloat f = rate * adagrad_factor(squares, eps, 0.0f);
+        const vfloat f = rate * adagrad_factor(squares, {.eps = eps});
         store(factor + k, f);
         total = add_product(total, v * v, f);
     }

@@ -26,13 +26,13 @@ using namespace ramify;
 
 namespace {
 
-RegressorSettings regressor_settings(bool is_logistic, bool is_adaptive, float learning_rate, float eps, bool normalize,
-                                     float bias) {
+RegressorSettings regressor_settings(bool is_logistic, bool is_adaptive, bool is_invariant, float learning_rate,
+                                     float eps, bool normalize, float bias) {
     if (!(learning_rate > 0) || !std::isfinite(learning_rate))
         throw nb::value_error("learning_rate must be finite and above 0");
     if (!(eps > 0) || !std::isfinite(eps)) throw nb::value_error("eps must be finite and above 0");
     if (!(bias >= 0) || !(bias <= 1e6f)) throw nb::value_error("bias must be between 0 and a million");
-    return {is_logistic, is_adaptive, learning_rate, eps, normalize, bias};
+    return {is_logistic, is_adaptive, is_invariant, learning_rate, eps, normalize, bias};
 }
 
 /// What a leaf's classes answer, best first.
@@ -251,11 +251,12 @@ void bind_lomtree(nb::module_& m) {
         .def(
             "__init__",
             [](RegressorSettings* self, bool is_logistic, bool is_adaptive, float learning_rate, float eps,
-               bool normalize, float bias) {
+               bool normalize, float bias, bool is_invariant) {
                 new (self) RegressorSettings(
-                    regressor_settings(is_logistic, is_adaptive, learning_rate, eps, normalize, bias));
+                    regressor_settings(is_logistic, is_adaptive, is_invariant, learning_rate, eps, normalize, bias));
             },
-            nb::kw_only(), "is_logistic"_a, "is_adaptive"_a, "learning_rate"_a, "eps"_a, "normalize"_a, "bias"_a);
+            nb::kw_only(), "is_logistic"_a, "is_adaptive"_a, "learning_rate"_a, "eps"_a, "normalize"_a, "bias"_a,
+            "is_invariant"_a = true);
     nb::class_<BoundLomTree>(m, "LomTree", "A LOMtree that learns row by row.")
         .def(nb::init<const RegressorSettings&, std::int64_t, double, double, double>(), nb::kw_only(), "regressor"_a,
              "max_nodes"_a, "nodes_per_class"_a, "swap_resistance"_a, "forgetting"_a)

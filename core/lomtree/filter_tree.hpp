@@ -1,5 +1,5 @@
 /// The filter tree: a tournament of classes, learned from the first round to the final (Beygelzimer et al. 2009;
-/// lomtree, section 1.1).
+/// Choromanska and Langford, "Logarithmic Time Online Multiclass prediction", section 1.1).
 ///
 /// A node's regressor predicts which of its two sides holds the winner. It learns from an example only if the example's
 /// class lies below and has won every match on the way up, so that the final learns from the matches that it will be

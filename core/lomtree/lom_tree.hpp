@@ -1,5 +1,5 @@
-/// LOMtree: a tree over examples that grows online and whose nodes send each class to one side, evenly (lomtree,
-/// algorithm 1).
+/// LOMtree: a tree over examples that grows online and whose nodes send each class to one side, evenly (Choromanska and
+/// Langford, "Logarithmic Time Online Multiclass prediction", algorithm 1).
 ///
 /// Where algorithm 1 leaves things open or goes wrong: the example that splits a leaf continues to one of the new
 /// children; only leaves count examples, and UpdateC follows at once, so that C of the root is always the size of some

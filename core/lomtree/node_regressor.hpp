@@ -21,7 +21,8 @@ namespace ramify {
 
 struct RegressorSettings {
     bool is_logistic = false;  ///< logistic loss; else squared error to -1 and +1
-    bool is_adaptive = true;   ///< AdaGrad; else plain gradient descent
+    bool is_adaptive = true;   ///< AdaGrad; else one step size for all
+    bool is_invariant = true;  ///< an example of weight two is one seen twice (importance-invariant steps)
     float learning_rate = 0.5f;
     float eps = 0.001f;
     bool normalize = true;
@@ -198,11 +199,11 @@ private:
         }
         reach *= importance;
         if (!(reach > 0)) return score;
-        // With squared error the step is the limit of many small ones, which comes near the target and never goes
-        // beyond it; with the logistic loss the score moves by at most `longest`, so that no row can push it out of
+        // Importance-invariant steps on the squared error are the limit of many small ones, which comes near the target
+        // and never goes beyond it. Elsewhere the score moves by at most `longest`, so that no row can push it out of
         // reach.
         float share = importance;
-        if (settings.is_logistic) {
+        if (settings.is_logistic || !settings.is_invariant) {
             if (reach * std::abs(gradient) > longest) share *= longest / (reach * std::abs(gradient));
         } else {
             share *= -std::expm1(-reach) / reach;

@@ -18,14 +18,16 @@ void bind_online(nb::module_& m) {
             [](BoundLearner* self, const std::string& rule, float learning_rate, float eps, float decay, float l2,
                bool normalize, float bias, bool is_multiclass, std::size_t buffer_entries, std::size_t memory_budget,
                const std::string& policy, double alpha, double fair_share, int arity, int pre_leaf_arity,
-               std::uint64_t seed) {
-                new (self) BoundLearner(learner_options(rule, learning_rate, eps, decay, l2, normalize, bias,
-                                                        is_multiclass, buffer_entries, memory_budget, policy, alpha,
-                                                        fair_share, arity, pre_leaf_arity, seed));
+               std::uint64_t seed, bool eps_in_root, std::int64_t beam) {
+                LearnerOptions options = learner_options(rule, learning_rate, eps, eps_in_root, decay, l2, normalize,
+                                                         bias, is_multiclass, buffer_entries, memory_budget, policy,
+                                                         alpha, fair_share, arity, pre_leaf_arity, seed);
+                options.settings.beam = beam;
+                new (self) BoundLearner(options);
             },
             nb::kw_only(), "rule"_a, "learning_rate"_a, "eps"_a, "decay"_a, "l2"_a, "normalize"_a, "bias"_a,
             "is_multiclass"_a, "buffer_entries"_a, "memory_budget"_a, "policy"_a, "alpha"_a, "fair_share"_a, "arity"_a,
-            "pre_leaf_arity"_a, "seed"_a)
+            "pre_leaf_arity"_a, "seed"_a, "eps_in_root"_a = false, "beam"_a = 0)
         .def("adopt", &BoundLearner::adopt, "tree"_a, "Start with this tree.")
         .def("learn", &BoundLearner::learn, "X"_a, "Y"_a, "sample_weight"_a.none(), "order"_a.none(), "n_threads"_a,
              "own_policy"_a.none(), "progress"_a.none(), "Learn the rows, in the order given or their own.")

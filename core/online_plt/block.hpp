@@ -1,8 +1,9 @@
 /// A sibling block that learns: a map from feature to one row that holds a weight for each child, growing both ways.
 ///
 /// Rows are found by an open-addressing index and lie in order of arrival. For AdaGrad a row is `stride` weights
-/// followed by `stride` sums of squared gradients. One column may be theta, the auxiliary classifier of the online-plt
-/// paper: a phantom child that is always positive, from which the columns of new children are made.
+/// followed by `stride` sums of squared gradients. One column may be theta, the auxiliary classifier of "Online
+/// probabilistic label trees": a phantom child that is always positive, from which the columns of new children are
+/// made.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 /// Online learning of a label tree: examples wait in a buffer and are learned together, when the model is
-/// queried or the buffer is full. Paper: online-plt, algorithms 1 to 7.
+/// queried or the buffer is full. Paper: Jasinska-Kobus et al., "Online probabilistic label trees", algorithms 1 to 7.
 #pragma once
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 /// What a node does depends only on the examples that reach it and their order: which child a new label goes to, how
 /// the tree is extended there, and every weight. So the result is that of one example after the other, bit for bit,
 /// whatever the size of the buffer; but a block stays in cache while it learns, and the nodes of a level run in
-/// parallel. Paper: online-plt, algorithms 3 to 8.
+/// parallel. Paper: Jasinska-Kobus et al., "Online probabilistic label trees", algorithms 3 to 8.
 #pragma once
 
 #include <algorithm>

@@ -26,10 +26,11 @@ struct LearnerOptions {
     PolicySettings policy;
 };
 
-inline LearnerOptions learner_options(const std::string& rule, float learning_rate, float eps, float decay, float l2,
-                                      bool normalize, float bias, bool is_multiclass, std::size_t buffer_entries,
-                                      std::size_t memory_budget, const std::string& policy, double alpha,
-                                      double fair_share, int arity, int pre_leaf_arity, std::uint64_t seed) {
+inline LearnerOptions learner_options(const std::string& rule, float learning_rate, float eps, bool eps_in_root,
+                                      float decay, float l2, bool normalize, float bias, bool is_multiclass,
+                                      std::size_t buffer_entries, std::size_t memory_budget, const std::string& policy,
+                                      double alpha, double fair_share, int arity, int pre_leaf_arity,
+                                      std::uint64_t seed) {
     const bool is_finite = std::isfinite(learning_rate) && std::isfinite(eps) && std::isfinite(decay) &&
                            std::isfinite(l2) && std::isfinite(bias) && std::isfinite(alpha);
     if (!is_finite || !(learning_rate > 0) || eps < 0 || decay < 0 || l2 < 0)
@@ -42,6 +43,7 @@ inline LearnerOptions learner_options(const std::string& rule, float learning_ra
         choose_named<UpdateRule>({{"adagrad", UpdateRule::adagrad}, {"fobos", UpdateRule::fobos}}, rule, "learner");
     o.settings.learning_rate = learning_rate;
     o.settings.eps = eps;
+    o.settings.eps_in_root = eps_in_root;
     o.settings.decay = decay;
     o.settings.l2 = l2;
     o.settings.normalize = normalize;

@@ -1,4 +1,5 @@
-/// Where a new label goes: the policies of the online-plt paper (algorithm 8), its forerunner's, and our own.
+/// Where a new label goes: the policies of "Online probabilistic label trees" (algorithm 8), its forerunner's, and our
+/// own.
 ///
 /// A policy decides at one node at a time, by nothing but that node, its children and the example: so nodes can be
 /// visited in any order that keeps the order of examples at each of them.

@@ -17,7 +17,7 @@ struct OnlineSearchScratch {
     OnlineScratch score;
     std::vector<Entry> x;
     BestFirst best;
-    std::vector<std::pair<float, std::int32_t>> open;  ///< for named labels
+    std::vector<std::pair<float, std::int32_t>> open, next;  ///< for named labels, and of a beam
     std::vector<Found> found;
     std::vector<std::uint8_t> is_marked;  ///< per node, for named labels
     std::vector<std::int32_t> marked;
@@ -42,6 +42,7 @@ public:
         BestFirst& best = scratch.best;
         best.clear();
         if (settings.top_k <= 0 || !tree.has_labels()) return;
+        if (learner_.settings().beam > 0) return beam_search(x, settings, scratch);
         best.reach(settings, root_probability(x, scratch), OnlineTree::root, tree.label(OnlineTree::root));
         float p;
         std::int32_t node;
@@ -50,6 +51,41 @@ public:
             const auto& child = tree.block(node)->child;
             for (std::size_t c = 0; c < child.size(); ++c)
                 if (child[c] >= 0) best.reach(settings, p * conditional[c], child[c], tree.label(child[c]));
+        }
+        best.finish();
+    }
+
+    /// The `beam` most probable nodes of each level are opened; the leaves met on the way are the candidates. A beam of
+    /// one is greedy descent.
+    void beam_search(std::span<const Entry> x, const SearchSettings& settings, OnlineSearchScratch& scratch) const {
+        const OnlineTree& tree = learner_.tree();
+        BestFirst& best = scratch.best;
+        auto& open = scratch.open;
+        auto& next = scratch.next;
+        const auto better = [](const auto& a, const auto& b) {
+            return a.first != b.first ? a.first > b.first : a.second < b.second;
+        };
+        next.clear();
+        const auto reach = [&](float p, std::int32_t node) {
+            if (tree.is_leaf(node))
+                best.reach(settings, p, node, tree.label(node));
+            else if (settings.admits(p, node))
+                next.emplace_back(p, node);
+        };
+        reach(root_probability(x, scratch), OnlineTree::root);
+        while (!next.empty()) {
+            if (std::ssize(next) > learner_.settings().beam) {
+                std::ranges::nth_element(next, next.begin() + learner_.settings().beam, better);
+                next.resize(static_cast<std::size_t>(learner_.settings().beam));
+            }
+            open.swap(next);
+            next.clear();
+            for (const auto& [p, node] : open) {
+                const std::span<const float> conditional = conditionals(node, x, scratch);
+                const auto& child = tree.block(node)->child;
+                for (std::size_t c = 0; c < child.size(); ++c)
+                    if (child[c] >= 0) reach(p * conditional[c], child[c]);
+            }
         }
         best.finish();
     }

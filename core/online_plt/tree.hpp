@@ -1,4 +1,5 @@
-/// A label tree that grows while its classifiers learn: algorithms 4 to 6 of the online-plt paper as column operations.
+/// A label tree that grows while its classifiers learn: algorithms 4 to 6 of "Online probabilistic label trees" as
+/// column operations.
 ///
 /// The classifiers of a node's children are columns of the node's block, and so is theta, the node's auxiliary
 /// classifier: both are updated on exactly the same examples. A new leaf's classifier is minus theta, an inserted

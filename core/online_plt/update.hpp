@@ -17,7 +17,8 @@ enum class UpdateRule { adagrad, fobos };
 struct OnlineSettings {
     UpdateRule rule = UpdateRule::adagrad;
     float learning_rate = 1.0f;
-    float eps = 0.01f;  ///< AdaGrad: added to the root of the sums
+    float eps = 0.01f;         ///< AdaGrad: added to the root of the sums
+    bool eps_in_root = false;  ///< AdaGrad: eps is added to the sums instead, before the root, as napkinXC does
     float decay =
         0.0f;  ///< AdaGrad: times the sums, added too, so that steps shrink faster once much was seen; the paper has 0
     float l2 = 0.0f;  ///< FOBOS: strength of the regulariser
@@ -26,6 +27,7 @@ struct OnlineSettings {
     bool is_multiclass = false;             ///< multi-class: each example has one label
     std::size_t buffer_entries = 1u << 20;  ///< features of examples that wait, until they are learned together
     std::size_t memory_budget = 0;          ///< bytes; 0: no bound
+    std::int64_t beam = 0;                  ///< nodes that a search keeps per level; 0: exact
 };
 
 /// Scratch space of one thread.
@@ -71,7 +73,10 @@ public:
         k.gradient(s.sign.data(), block.scale, weight, static_cast<int>(s.sign.size()), score);
         if (settings_.rule == UpdateRule::adagrad) {
             k.adagrad(block.rows(), block.row_size(), rows.data(), s.value.data(), n, n_columns, score,
-                      settings_.learning_rate, settings_.eps, settings_.decay);
+                      {.rate = settings_.learning_rate,
+                       .eps = settings_.eps_in_root ? 0.0f : settings_.eps,
+                       .eps_in_root = settings_.eps_in_root ? settings_.eps : 0.0f,
+                       .decay = settings_.decay});
         } else {
             // FOBOS: a gradient step, then the regulariser's shrinking; weights are scale times what is stored.
             const double decay = static_cast<double>(settings_.learning_rate) * settings_.l2;

@@ -1,12 +1,14 @@
-/// The memory-bounded option: one table of weights that all nodes share by feature hashing (extreme-f-measure, section
-/// 5).
+/// The memory-bounded option: one table of weights that all nodes share by feature hashing (Jasinska et al.,
+/// "Extreme F-Measure Maximization using Sparse Probability Estimates", section 5).
 ///
 /// A weight is found by hashing (feature, node, tile), so the table's size is fixed before training. All nodes are then
-/// one problem in the hashed space, and dual coordinate descent visits them an epoch at a time.
+/// one problem in the hashed space, and dual coordinate descent, or FOBOS as in the paper, visits them an epoch at a
+/// time.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -35,7 +37,10 @@ public:
         if (progress) progress->total = tiles_.size() * solver.max_epochs;
         for (int epoch = 0; epoch < solver.max_epochs; ++epoch)
             for (Tile& tile : tiles_) {
-                solve(tile, solver, epoch, out.table);
+                if (solver.learning_rate > 0)
+                    descend(tile, solver, epoch, out.table);
+                else
+                    solve(tile, solver, epoch, out.table);
                 if (poll_interrupt) poll_interrupt();
                 if (progress) ++progress->done;
             }
@@ -51,7 +56,8 @@ public:
                 record.bucket_bits = hashed_index;
                 record.row_begin = static_cast<std::int64_t>(first / max_tile_columns);
                 out.column_child.insert(out.column_child.end(), node.child.begin() + first, node.child.begin() + end);
-                out.column_scale.insert(out.column_scale.end(), end - first, 1.0f);
+                for (std::size_t c = first; c < end; ++c)
+                    out.column_scale.push_back(tiles_[node.first_tile + c / max_tile_columns].scale);
                 const auto* fields = reinterpret_cast<const std::int64_t*>(&record);
                 out.panels.insert(out.panels.end(), fields, fields + panel_fields);
             }
@@ -61,6 +67,7 @@ private:
     struct Node {
         int node;
         std::vector<std::int32_t> child, column_of_child;
+        std::size_t first_tile = 0;
     };
     struct Tile {
         std::size_t node;  ///< into nodes_
@@ -69,6 +76,8 @@ private:
         std::vector<float> dual;
         std::vector<std::uint8_t> active;
         std::vector<int> order;
+        float scale = 1.0f;           ///< FOBOS: weights are this times what the table holds
+        std::uint64_t n_updates = 0;  ///< FOBOS: examples seen
     };
 
     void add_node(int v, int n_children) {
@@ -82,6 +91,7 @@ private:
         std::ranges::stable_sort(node.child, std::greater{}, [&](int c) { return count[c]; });
         for (std::size_t k = 0; k < node.child.size(); ++k)
             node.column_of_child[node.child[k]] = static_cast<std::int32_t>(k);
+        node.first_tile = tiles_.size();
         const int n_columns = static_cast<int>(node.child.size());
         for (int from = 0; from < n_columns; from += max_tile_columns) {
             Tile tile{
@@ -100,6 +110,38 @@ private:
             tiles_.push_back(std::move(tile));
         }
         nodes_.push_back(std::move(node));
+    }
+
+    std::uint64_t seed_of(const Tile& tile) const {
+        return mix(seed_ * 31 + mix(static_cast<std::uint64_t>(nodes_[tile.node].node) * 4096 + tile.tile));
+    }
+
+    /// One epoch of FOBOS with the logistic loss (the paper's appendix B): a gradient step, then the regulariser
+    /// shrinks the weights of the tile, which is what its scale does. Rows come in a new order each epoch.
+    void descend(Tile& tile, const SolverSettings& solver, int epoch, std::vector<float>& table) {
+        const int node = nodes_[tile.node].node, stride = hashed_stride(tile.n_columns);
+        const HashedTile hashed(node, tile.tile, stride, table.size());
+        const OnlineKernels& k = kernels().online;
+        alignas(64) float sign[max_tile_columns], score[max_tile_columns];
+        std::iota(tile.order.begin(), tile.order.end(), 0);
+        shuffle(tile.order, seed_of(tile) + static_cast<std::uint64_t>(epoch));
+        for (const int e : tile.order) {
+            const std::int32_t i = rows_.row[rows_.begin[node] + e];
+            entries_.clear();
+            append_hashed(i, hashed);
+            slot_.clear(), value_.clear();
+            for (const Entry& entry : entries_) slot_.push_back(entry.feature), value_.push_back(entry.value);
+            for (int c = 0; c < stride; ++c)
+                sign[c] = c >= tile.n_columns ? 0.0f : tile.positive[e] >> c & 1u ? 1.0f : -1.0f;
+            const int n = static_cast<int>(slot_.size());
+            k.score(table.data(), stride, slot_.data(), value_.data(), n, stride, score);
+            k.gradient(sign, tile.scale, row_weight_.empty() ? 1.0f : row_weight_[i], stride, score);
+            const double decay = static_cast<double>(solver.learning_rate) * solver.l2;
+            const auto rate =
+                static_cast<float>(solver.learning_rate / (1.0 + decay * static_cast<double>(tile.n_updates++)));
+            k.descend(table.data(), stride, slot_.data(), value_.data(), n, stride, score, rate / tile.scale);
+            tile.scale /= 1.0f + rate * solver.l2;
+        }
     }
 
     /// One epoch of one tile, on rows whose features are replaced by their slots.
@@ -138,7 +180,7 @@ private:
         problem.order = tile.order.data();
         problem.first_epoch = epoch;
         problem.end_epoch = epoch + 1;
-        problem.seed = mix(seed_ * 31 + mix(static_cast<std::uint64_t>(node) * 4096 + tile.tile));
+        problem.seed = seed_of(tile);
         kernels().solve_tile(problem, solver);
     }
 
@@ -172,6 +214,8 @@ private:
     std::vector<const Entry*> row_;
     std::vector<int> length_;
     std::vector<float> squared_norm_, weight_;
+    std::vector<std::uint32_t> slot_;  ///< of one row, for FOBOS
+    std::vector<float> value_;
 };
 
 }  // namespace ramify

@@ -1,7 +1,7 @@
 /// Which rows train which node: node v sees the rows with z_v = 1, and its positive children are those with z = 1.
-/// (online-plt, section 3: every example is assigned to the nodes on the paths of its labels.)
-/// Where some row has no label at all, one node more, number n_nodes, is the root's gate: it sees every row, and its
-/// only child is the root.
+/// (Jasinska-Kobus et al., "Online probabilistic label trees", section 3: every example is assigned to the nodes on the
+/// paths of its labels.) Where some row has no label at all, one node more, number n_nodes, is the root's gate: it sees
+/// every row, and its only child is the root.
 #pragma once
 
 #include <algorithm>

@@ -69,7 +69,7 @@ struct SearchScratch {
     std::vector<std::int32_t> nodes;      ///< opened for named labels
     std::vector<std::uint8_t> is_marked;  ///< per node
     float given_up = 0;                   ///< see BestFirst
-    std::int64_t n_inner_products = 0;  ///< of rows with a child's weights, as the extreme-f-measure paper counts them
+    std::int64_t n_inner_products = 0;  ///< of rows with a child's weights, counted as in Jasinska et al. 2016, table 2
 };
 
 /// The rows that one thread searches side by side.

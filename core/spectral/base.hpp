@@ -1,5 +1,6 @@
-/// The classifier behind a candidate tree (hierarchical-spectral, section 3.5): scores of a leaf's candidates, softmax
-/// among them or a logistic link each, and stochastic gradient descent that sees nothing but candidates.
+/// The classifier behind a candidate tree (Mineiro and Karampatziakis 2015, section 3.5): scores of a leaf's
+/// candidates, softmax among them or a logistic link each, and stochastic gradient descent that sees nothing but
+/// candidates.
 ///
 /// A slot is a candidate in a leaf; slots are numbered through the leaves. A score is the product of the label's
 /// weights with the row, plus a bias of the label, plus a bias of the slot: the leaf's own correction.
@@ -28,17 +29,21 @@ struct BaseParameters {
     WeightKind kind = WeightKind::low_rank;
     std::int64_t n_features = 0, n_labels = 0, n_slots = 0;
     std::int64_t rank = 0;          ///< low rank: multiple of 8
-    bool has_slot_weights = false;  ///< low rank: output weights a slot instead of a label
+    bool has_slot_weights = false;  ///< low rank: output weights a slot instead of a label; hashed: in addition
     std::span<F> input;             ///< low rank: rank weights a feature, shared by all
     std::span<F>
         output;  ///< low rank: rank weights a label or slot; full: a weight a label and feature; hashed: the table
     std::span<F> label_bias, slot_bias;
 
     std::int64_t n_outputs() const { return has_slot_weights ? n_slots : n_labels; }
+    /// Hashed: a leaf's own weights, beside those that it shares (multi-task hashing).
+    bool has_own_weights(std::int64_t slot) const {
+        return kind == WeightKind::hashed && has_slot_weights && slot >= 0;
+    }
 
     void check() const {
         if (rank < 0 || rank % 8 != 0 || (kind == WeightKind::low_rank) != (rank > 0)) fail("rank");
-        if (has_slot_weights && kind != WeightKind::low_rank) fail("only low-rank weights can be per leaf");
+        if (has_slot_weights && kind == WeightKind::full) fail("only low-rank and hashed weights can be per leaf");
         check_size(input, kind == WeightKind::low_rank ? n_features * rank : 0, "input");
         if (kind == WeightKind::hashed) {
             if (output.empty() || (output.size() & (output.size() - 1)) != 0)
@@ -59,6 +64,7 @@ struct BaseParameters {
     }
 
     static std::uint64_t label_seed(std::int32_t label) { return mix(static_cast<std::uint64_t>(label)); }
+    static std::uint64_t slot_seed(std::int64_t slot) { return mix(static_cast<std::uint64_t>(slot) | 1ull << 63); }
     std::size_t hashed(std::uint64_t seed, std::uint32_t feature) const {
         return static_cast<std::size_t>(slot_round(feature + seed)) & (output.size() - 1);
     }
@@ -85,6 +91,10 @@ struct BaseParameters {
                 const std::uint64_t seed = label_seed(label);
                 float sum = 0;
                 for (const Entry& e : x) sum += output[hashed(seed, e.feature)] * e.value;
+                if (has_own_weights(slot)) {
+                    const std::uint64_t own = slot_seed(slot);
+                    for (const Entry& e : x) sum += output[hashed(own, e.feature)] * e.value;
+                }
                 return bias + sum;
             }
         }
@@ -98,7 +108,9 @@ struct BaseParameters {
                 return dot(output.data() + (has_slot_weights ? slot : label) * rank,
                            input.data() + static_cast<std::size_t>(feature) * rank, rank);
             case WeightKind::full: return output[static_cast<std::size_t>(label) * n_features + feature];
-            case WeightKind::hashed: return output[hashed(label_seed(label), feature)];
+            case WeightKind::hashed:
+                return output[hashed(label_seed(label), feature)] +
+                       (has_own_weights(slot) ? output[hashed(slot_seed(slot), feature)] : 0.0f);
         }
         return 0;
     }
@@ -219,6 +231,13 @@ private:
                                            ? p.hashed(seed, e.feature)
                                            : static_cast<std::size_t>(label) * p.n_features + e.feature;
                 move(p.output[at], output_sum[at], gradient * e.value, rate);
+            }
+            if (p.has_own_weights(slot)) {
+                const std::uint64_t own = p.slot_seed(slot);
+                for (const Entry& e : x) {
+                    const std::size_t at = p.hashed(own, e.feature);
+                    move(p.output[at], output_sum[at], gradient * e.value, rate);
+                }
             }
         }
     }

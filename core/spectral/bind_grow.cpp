@@ -26,11 +26,12 @@ using namespace ramify;
 
 namespace {
 
-EigenSettings eigen_settings(const std::string& solver, int max_iterations, double tolerance, int cg_iterations) {
+EigenSettings eigen_settings(const std::string& solver, int max_iterations, double tolerance, int cg_iterations,
+                             bool squares_frequency) {
     if (solver != "randomised" && solver != "power") throw nb::value_error("solver must be 'randomised' or 'power'");
     if (max_iterations < 1 || cg_iterations < 1 || !(tolerance >= 0))
         throw nb::value_error("iterations must be above 0, tolerance not negative");
-    return {solver == "randomised", max_iterations, tolerance, cg_iterations};
+    return {solver == "randomised", max_iterations, tolerance, cg_iterations, squares_frequency};
 }
 
 ArrayDict grow(const CsrInput& x, const LabelInput& y, std::int64_t n_labels, const Ints& head,
@@ -88,7 +89,7 @@ struct WholeProblem {
     }
 
     SplitProblem problem(const LabelInput& y, std::int64_t n_labels, std::span<const double> importance,
-                         int n_threads) const {
+                         bool squares_frequency, int n_threads) const {
         LocalNumbers local_features, local_labels;
         local_features.resize(static_cast<std::size_t>(features.n_features));
         local_labels.resize(static_cast<std::size_t>(n_labels));
@@ -100,7 +101,7 @@ struct WholeProblem {
                              static_cast<std::uint32_t>(features.n_features),
                              all,
                              importance},
-                            local_features, local_labels, sums, n_threads);
+                            local_features, local_labels, sums, squares_frequency, n_threads);
     }
 };
 
@@ -117,14 +118,15 @@ CsrView checked_problem(const CsrInput& x, const LabelInput& y, std::int64_t n_f
 Tuple<Array<float>, double> split_direction(const CsrInput& x, const LabelInput& y, std::int64_t n_features,
                                             std::int64_t n_labels, const Doubles& importance, const std::string& solver,
                                             int max_iterations, double tolerance, int cg_iterations, std::uint64_t seed,
-                                            int n_threads) {
+                                            int n_threads, bool squares_frequency) {
     const CsrView X = checked_problem(x, y, n_features, n_labels, importance);
-    const EigenSettings settings = eigen_settings(solver, max_iterations, tolerance, cg_iterations);
+    const EigenSettings settings = eigen_settings(solver, max_iterations, tolerance, cg_iterations, squares_frequency);
     std::vector<float> direction(static_cast<std::size_t>(n_features), 0.0f);
     double value = 0;
     {
         nb::gil_scoped_release release;
-        const SplitProblem problem = WholeProblem(X, n_threads).problem(y, n_labels, view(importance), n_threads);
+        const SplitProblem problem =
+            WholeProblem(X, n_threads).problem(y, n_labels, view(importance), squares_frequency, n_threads);
         const TopDirection top = top_direction(problem, settings, seed, n_threads);
         for (std::size_t f = 0; f < top.w.size(); ++f) direction[problem.feature[f]] = top.w[f];
         value = top.value;
@@ -143,7 +145,7 @@ auto least_squares(const LabelInput& y, std::int64_t n_labels, const Doubles& im
     {
         nb::gil_scoped_release release;
         const CsrView X{no_begin, {}, {}, 1};
-        const SplitProblem problem = WholeProblem(X, 1).problem(y, n_labels, view(importance), 1);
+        const SplitProblem problem = WholeProblem(X, 1).problem(y, n_labels, view(importance), false, 1);
         if (problem.has_classes()) throw std::invalid_argument("no row has two labels: there is nothing to solve");
         std::vector<float> scaled(target.size()), solution;
         for (std::size_t i = 0; i < scaled.size(); ++i)
@@ -173,7 +175,7 @@ void bind_candidate_trees(nb::module_& m) {
             "__init__",
             [](CandidateTreeSettings* self, int max_depth, std::int64_t n_candidates, double recall, double noise,
                const std::string& deviation, double min_path, double prune, bool keeps_inner, const std::string& solver,
-               int max_iterations, double tolerance, int cg_iterations) {
+               int max_iterations, double tolerance, int cg_iterations, bool squares_frequency) {
                 if (max_depth < 0 || max_depth > 60) throw nb::value_error("max_depth must be between 0 and 60");
                 if (n_candidates < 1 || n_candidates > std::numeric_limits<std::int32_t>::max())
                     throw nb::value_error("n_candidates must be above 0");
@@ -184,17 +186,24 @@ void bind_candidate_trees(nb::module_& m) {
                 if (deviation != "eigenvalue" && deviation != "within")
                     throw nb::value_error("deviation must be 'eigenvalue' or 'within'");
                 new (self) CandidateTreeSettings{
-                    max_depth, n_candidates,          recall,
-                    noise,     deviation == "within", min_path,
-                    prune,     keeps_inner,           eigen_settings(solver, max_iterations, tolerance, cg_iterations)};
+                    max_depth,
+                    n_candidates,
+                    recall,
+                    noise,
+                    deviation == "within",
+                    min_path,
+                    prune,
+                    keeps_inner,
+                    eigen_settings(solver, max_iterations, tolerance, cg_iterations, squares_frequency)};
             },
             nb::kw_only(), "max_depth"_a, "n_candidates"_a, "recall"_a, "noise"_a, "deviation"_a, "min_path"_a,
-            "prune"_a, "keeps_inner"_a, "solver"_a, "max_iterations"_a, "tolerance"_a, "cg_iterations"_a);
+            "prune"_a, "keeps_inner"_a, "solver"_a, "max_iterations"_a, "tolerance"_a, "cg_iterations"_a,
+            "squares_frequency"_a = false);
     m.def("grow_candidate_tree", &grow, "X"_a, "Y"_a, "n_labels"_a, "head"_a, "sample_weight"_a.none(), "features"_a,
           "space"_a, "settings"_a, "seed"_a, "n_threads"_a, "progress"_a.none() = nb::none(),
           "Grow a tree of eigen-splits; its arrays.");
     m.def("split_direction", &split_direction, "X"_a, "Y"_a, "n_features"_a, "n_labels"_a, "importance"_a, "solver"_a,
-          "max_iterations"_a, "tolerance"_a, "cg_iterations"_a, "seed"_a, "n_threads"_a,
+          "max_iterations"_a, "tolerance"_a, "cg_iterations"_a, "seed"_a, "n_threads"_a, "squares_frequency"_a = false,
           "The direction that splits all these rows, and its eigenvalue.");
     m.def("least_squares_labels", &least_squares, "Y"_a, "n_labels"_a, "importance"_a, "target"_a, "cg_iterations"_a,
           "Weights of labels whose sums come closest to a target, by conjugate gradients.");

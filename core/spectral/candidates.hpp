@@ -1,5 +1,5 @@
 /// The candidates of a row: those of the leaf that it comes to, or, so that one wrong turn does not lose its labels,
-/// the likeliest of those of several leaves. Beyond the hierarchical-spectral paper, which goes one way at prediction.
+/// the likeliest of those of several leaves. Beyond Mineiro and Karampatziakis 2015, which goes one way at prediction.
 #pragma once
 
 #include <algorithm>

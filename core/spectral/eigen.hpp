@@ -19,6 +19,7 @@ struct EigenSettings {
     int max_iterations = 20;
     double tolerance = 1e-3;  ///< stop when the eigenvalue grows by less than this share of it; 0: never
     int cg_iterations = 8;
+    bool squares_frequency = false;  ///< equation 1 instead of equation 2, where no row has two labels
 };
 
 struct TopDirection {

@@ -1,6 +1,6 @@
-/// Growing a candidate tree level by level (hierarchical-spectral, sections 3.3 and 3.4): rows go to both children of a
-/// node in fractions, by the probability that a row like them would, and a leaf remembers the expected counts of its
-/// labels.
+/// Growing a candidate tree level by level (Mineiro and Karampatziakis, "A Hierarchical Spectral Method for Extreme
+/// Classification", sections 3.3 and 3.4): rows go to both children of a node in fractions, by the probability that a
+/// row like them would, and a leaf remembers the expected counts of its labels.
 #pragma once
 
 #include <algorithm>
@@ -230,7 +230,7 @@ private:
         TopDirection top;
         std::vector<std::uint32_t> feature;
         {
-            SplitProblem problem(view, s.features, s.labels, s.sums, n_threads);
+            SplitProblem problem(view, s.features, s.labels, s.sums, settings_.eigen.squares_frequency, n_threads);
             top = top_direction(problem, settings_.eigen, mix(seed_ + mix(number)), n_threads);
             feature = std::move(problem.feature);
         }

@@ -1,11 +1,12 @@
-/// The eigenvalue problem of a node of a candidate tree (hierarchical-spectral, equation 2): the node's rows with their
-/// importance, and the product of a few directions with the matrix whose top eigenvector splits them.
+/// The eigenvalue problem of a node of a candidate tree (Mineiro and Karampatziakis 2015, equation 2): the node's rows
+/// with their importance, and the product of a few directions with the matrix whose top eigenvector splits them.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -108,7 +109,8 @@ struct SplitRows {
 /// The matrix X^T P Y (Y^T P Y)^-1 Y^T P X with P the importances, as products. If no row has two labels, Y^T P Y is
 /// diagonal: the matrix is then that of the classes' sums over the roots of their importances, and the hat matrix is
 /// applied once and for all while these are added up, in constant time an entry. Otherwise it is applied by conjugate
-/// gradients (equation 3).
+/// gradients (equation 3). With `squares_frequency`, classes count by the square of their importance (equation 1):
+/// their sums are divided by the root of the total importance instead, which gives eigenvalues of the same unit.
 struct SplitProblem {
     std::vector<std::uint32_t> feature;  ///< of the data, rising; everything below is in their order
     SplitCells X, XT;                    ///< rows scaled by the root of their importance, or one row a class
@@ -120,7 +122,7 @@ struct SplitProblem {
     bool has_classes() const { return diagonal.empty(); }
 
     SplitProblem(const SplitRows& node, LocalNumbers& features, LocalNumbers& labels, std::vector<float>& sums,
-                 int n_threads) {
+                 bool squares_frequency, int n_threads) {
         const std::size_t n = node.rows.size();
         bool has_classes = true;
         for (std::size_t k = 0; k < n; ++k) {
@@ -144,7 +146,7 @@ struct SplitProblem {
         length = std::sqrt(length);
         for (double& v : balance) v = length > 0 ? v / length : 0.0;
         if (has_classes)
-            add_up_classes(node, features, labels, sums, n_threads);
+            add_up_classes(node, features, labels, sums, squares_frequency, n_threads);
         else
             scale_rows(node, features, labels);
         XT = X.transposed(dimension());
@@ -155,7 +157,7 @@ struct SplitProblem {
 
 private:
     void add_up_classes(const SplitRows& node, const LocalNumbers& features, const LocalNumbers& labels,
-                        std::vector<float>& sums, int n_threads) {
+                        std::vector<float>& sums, bool squares_frequency, int n_threads) {
         const std::size_t n_classes = labels.known.size();
         std::vector<std::int64_t> begin(n_classes + 1, 0);
         for (std::size_t k = 0; k < node.rows.size(); ++k)
@@ -165,6 +167,7 @@ private:
         std::vector<std::int64_t> next(begin.begin(), begin.end() - 1);
         for (std::size_t k = 0; k < node.rows.size(); ++k)
             node.for_labels(k, [&](std::uint32_t l) { row[next[labels.of[l]]++] = static_cast<std::int32_t>(k); });
+        const double total = std::accumulate(node.importance.begin(), node.importance.end(), 0.0);
         // Chunks of classes side by side, each with sums of its own; put together in order.
         const std::size_t n_chunks = n_threads > 1 ? std::min<std::size_t>(n_classes, 64) : 1;
         std::vector<SplitCells> part(n_chunks);
@@ -185,7 +188,7 @@ private:
                     }
                 }
                 std::ranges::sort(touched);
-                const double scale = mass > 0 ? 1.0 / std::sqrt(mass) : 0.0;
+                const double scale = mass > 0 ? 1.0 / std::sqrt(squares_frequency ? total : mass) : 0.0;
                 for (std::uint32_t f : touched) {
                     if (sum[f] != 0.0f) part[chunk].cells.push_back({f, static_cast<float>(sum[f] * scale)});
                     sum[f] = 0.0f;

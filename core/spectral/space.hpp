@@ -1,7 +1,7 @@
 /// The space in which a candidate tree may split rows: before the tree is grown, the low-rank classifier is trained
 /// against random labels, and what it has made of the features is where rows of like labels lie close together. The
-/// hierarchical-spectral paper's discussion proposes such a representation where hyperplanes of the features themselves
-/// do not find the labels.
+/// discussion of Mineiro and Karampatziakis 2015 proposes such a representation where hyperplanes of the features
+/// themselves do not find the labels.
 #pragma once
 
 #include <algorithm>

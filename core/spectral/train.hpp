@@ -1,6 +1,6 @@
 /// Training of the base classifier on sampled paths: every time a row is visited, it takes a random path through the
-/// tree, as a similar row could, and the leaf at its end says which labels compete (hierarchical-spectral,
-/// section 3.5).
+/// tree, as a similar row could, and the leaf at its end says which labels compete (Mineiro and Karampatziakis, "A
+/// Hierarchical Spectral Method for Extreme Classification", section 3.5).
 #pragma once
 
 #include <algorithm>

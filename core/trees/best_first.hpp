@@ -1,8 +1,9 @@
 /// Best-first search for the most probable labels of one row, one opened node at a time.
 ///
-/// The probability of a node is the product of the conditional probabilities on its path (online-plt, equation 2), so
-/// it never exceeds its parent's: the search may stop as soon as no open node can still enter the answer. The caller
-/// scores the nodes, and may do so for many rows side by side: a row's answer depends only on the row.
+/// The probability of a node is the product of the conditional probabilities on its path (Jasinska-Kobus et al.,
+/// "Online probabilistic label trees", equation 2), so it never exceeds its parent's: the search may stop as soon as no
+/// open node can still enter the answer. The caller scores the nodes, and may do so for many rows side by side: a row's
+/// answer depends only on the row.
 #pragma once
 
 #include <algorithm>

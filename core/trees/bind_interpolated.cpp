@@ -30,21 +30,21 @@ void check_weights(std::span<const double> weight, const char* name) {
 }
 
 ObjectiveSettings checked_settings(double similarity, double frequency, double eps, int max_iterations,
-                                   std::uint64_t seed) {
+                                   std::uint64_t seed, bool has_own_pull) {
     if (!(similarity >= 0 && frequency >= 0 && eps >= 0) || !std::isfinite(similarity + frequency) ||
         max_iterations < 1)
         throw nb::value_error("similarity, frequency and eps must not be negative, max_iterations at least 1");
-    return {similarity, frequency, eps, max_iterations, seed, true, similarity == 0};
+    return {similarity, frequency, eps, max_iterations, seed, true, similarity == 0, has_own_pull};
 }
 
 auto bound_split(const CsrInput& label_vectors, std::size_t n_features, InOut<std::int32_t> order,
                  const Doubles& weight, const Longs& starts, const Longs& stops, double similarity, double frequency,
-                 double eps, int max_iterations, std::uint64_t seed, int n_threads) {
+                 double eps, int max_iterations, std::uint64_t seed, int n_threads, bool has_own_pull) {
     const CsrView vectors = label_vectors.checked(static_cast<std::int64_t>(n_features), "vectors");
     if (stops.size() != starts.size()) throw nb::value_error("starts and stops must be equally long");
     if (weight.size() != order.size()) throw nb::value_error("order and weight must be equally long");
     if (n_threads < 1) throw nb::value_error("n_threads must be at least 1");
-    const ObjectiveSettings settings = checked_settings(similarity, frequency, eps, max_iterations, seed);
+    const ObjectiveSettings settings = checked_settings(similarity, frequency, eps, max_iterations, seed, has_own_pull);
     std::vector<WeighedPart> parts;
     std::int64_t behind = 0;
     for (std::size_t k = 0; k < starts.size(); ++k) {
@@ -68,13 +68,14 @@ auto bound_split(const CsrInput& label_vectors, std::size_t n_features, InOut<st
 
 Tuple<Array<float>, Array<double>> bound_alternate(const CsrInput& label_vectors, std::size_t n_features,
                                                    const Doubles& weight, double similarity, double frequency,
-                                                   double eps, int max_iterations, std::uint64_t seed, bool rounds) {
+                                                   double eps, int max_iterations, std::uint64_t seed, bool rounds,
+                                                   bool has_own_pull) {
     const CsrView vectors = label_vectors.checked(static_cast<std::int64_t>(n_features), "vectors");
     if (static_cast<std::int64_t>(weight.size()) != vectors.n_rows())
         throw nb::value_error("a weight for each label is needed");
     if (weight.size() < 2) throw nb::value_error("at least two labels are needed");
     check_weights(view(weight), "weight");
-    ObjectiveSettings settings = checked_settings(similarity, frequency, eps, max_iterations, seed);
+    ObjectiveSettings settings = checked_settings(similarity, frequency, eps, max_iterations, seed, has_own_pull);
     settings.rounds = rounds;
     std::vector<std::int32_t> labels(weight.size());
     std::iota(labels.begin(), labels.end(), 0);
@@ -122,10 +123,11 @@ auto bound_collapse(const TreeInput& tree_arrays, const Doubles& mass, int arity
 void bind_interpolated(nb::module_& m) {
     m.def("split_by_objective", &bound_split, "vectors"_a, "n_features"_a, "order"_a, "weight"_a, "starts"_a, "stops"_a,
           nb::kw_only(), "similarity"_a, "frequency"_a, "eps"_a, "max_iterations"_a, "seed"_a, "n_threads"_a,
+          "has_own_pull"_a = false,
           "Splits order[start:stop] of every part in place, the masses of its labels beside it; where each part was "
           "cut.");
     m.def("alternating_maximisation", &bound_alternate, "vectors"_a, "n_features"_a, "weight"_a, nb::kw_only(),
-          "similarity"_a, "frequency"_a, "eps"_a, "max_iterations"_a, "seed"_a, "rounds"_a,
+          "similarity"_a, "frequency"_a, "eps"_a, "max_iterations"_a, "seed"_a, "rounds"_a, "has_own_pull"_a = false,
           "All labels as one part: what share of each goes left, and the objective after each iteration.");
     m.def("collapse_levels", &bound_collapse, "tree"_a, "mass"_a, "arity"_a,
           "Which nodes stay when inner nodes are taken out so that as little mass as possible passes inner nodes.");

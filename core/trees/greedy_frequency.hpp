@@ -24,9 +24,10 @@ struct Incidence {
     std::size_t n_labels() const { return column_start.size() - 1; }
 };
 
-/// Paper: efficiency-precision label trees, algorithm 1. Of equally frequent labels the lower column comes first.
-/// An entry of the queue may be out of date: it is put back when met. An entry of the array dates one entry of the
-/// queue at most, so that all takes O(nnz log n_labels).
+/// Paper: Baharav et al., "Enabling Efficiency-Precision Trade-offs for Label Trees in Extreme Classification",
+/// algorithm 1. Of equally frequent labels the lower column comes first. An entry of the queue may be out of date: it
+/// is put back when met. An entry of the array dates one entry of the queue at most, so that all takes O(nnz log
+/// n_labels).
 inline std::vector<double> greedy_frequency(const Incidence& incidence, std::span<const double> weight) {
     const std::size_t n_labels = incidence.n_labels();
     std::vector<double> found(n_labels, 0.0), mass(n_labels, 0.0);

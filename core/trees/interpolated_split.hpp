@@ -1,7 +1,7 @@
 /// The combined objective of similarity and frequency, for many parts of a tree's level at once.
 ///
-/// Paper: efficiency-precision label trees, section 4.2 (equation 4), solved by alternating between centres and
-/// assignment.
+/// Paper: Baharav et al. 2021, "Enabling Efficiency-Precision Trade-offs for Label Trees in Extreme Classification",
+/// section 4.2 (equation 4), solved by alternating between centres and assignment.
 #pragma once
 
 #include <algorithm>
@@ -29,6 +29,7 @@ struct ObjectiveSettings {
     bool rounds =
         true;  ///< assignments are made whole after each iteration; if not, one label stays divided (Theorem 1)
     bool rounds_up = false;  ///< the divided label goes left, as in Fano's code; else to the side that has more of it
+    bool has_own_pull = false;  ///< Lemma 1 as printed: a label's pull on its own centre stays in its ratio
 };
 
 /// Splits one part after another; keeps its memory from part to part.
@@ -157,8 +158,8 @@ private:
     }
 
     /// Lemma 1's ratio of a label's gain to its mass. A label pulls its own centre towards itself, the more the heavier
-    /// it is; where assignments are rounded that pull is taken off, as it would hold a heavy label where it happens to
-    /// be.
+    /// it is; where assignments are rounded that pull is taken off (unless `has_own_pull`), as it would hold a heavy
+    /// label where it happens to be.
     double ratio(std::int32_t k, const ObjectiveSettings& settings) const {
         double value = settings.frequency * mass_[k] / total_;
         if (settings.similarity > 0)
@@ -239,7 +240,8 @@ private:
                 direction_[f] = left_[f] * to_left - (all_[f] - left_[f]) * to_right;
             // |c - wv| = |c| - w cos + w^2 (1 - cos^2) / 2|c| + ..., and likewise |c + wv|: the last term, with the
             // mean for the cosine.
-            own_pull_ = settings.rounds ? std::max(0.0, 1 - cosine * cosine) / 2 * (a + b) : 0.0;
+            own_pull_ =
+                settings.rounds && !settings.has_own_pull ? std::max(0.0, 1 - cosine * cosine) / 2 * (a + b) : 0.0;
             objective = 2 * settings.similarity * cosine;
         }
         if (settings.frequency > 0)

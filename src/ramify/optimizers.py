@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from ramify.common.validation import check_choice, check_number
+from ramify.common.validation import check_choice, check_flag, check_number
 
 
 class Optimizer(BaseEstimator):  # type: ignore[misc]
@@ -23,6 +23,9 @@ class AdaGrad(Optimizer):
     learning_rate, eps : float or None
     decay : float or None
         Lets steps shrink faster as gradients add up (only `OnlinePLTClassifier`; 0 in the literature).
+    eps_in_root : bool or None
+        True: learning_rate * g / (sqrt(s + eps) + decay * s), as napkinXC, the program of the authors of "Online
+        probabilistic label trees", computes it (only `OnlinePLTClassifier`; default False).
 
     >>> from ramify import OnlinePLTClassifier
     >>> OnlinePLTClassifier(optimizer=AdaGrad(learning_rate=1.0, eps=0.01, decay=0.0)).get_params()["optimizer__eps"]
@@ -32,11 +35,17 @@ class AdaGrad(Optimizer):
     name = "adagrad"
 
     def __init__(
-        self, *, learning_rate: float | None = None, eps: float | None = None, decay: float | None = None
+        self,
+        *,
+        learning_rate: float | None = None,
+        eps: float | None = None,
+        decay: float | None = None,
+        eps_in_root: bool | None = None,
     ) -> None:
         self.learning_rate = learning_rate
         self.eps = eps
         self.decay = decay
+        self.eps_in_root = eps_in_root
 
 
 class FOBOS(Optimizer):
@@ -62,19 +71,24 @@ class SGD(Optimizer):
     Parameters
     ----------
     learning_rate : float or None
+    invariant : bool or None
+        True, the default: importance-invariant steps (Karampatziakis and Langford 2011), which are the limit of many
+        small ones and never go beyond the target; AdaGrad always takes them. False: the plain step, learning_rate * g,
+        which moves a score by at most 10. The logistic loss has the plain step either way.
     """
 
     name = "sgd"
 
-    def __init__(self, *, learning_rate: float | None = None) -> None:
+    def __init__(self, *, learning_rate: float | None = None, invariant: bool | None = None) -> None:
         self.learning_rate = learning_rate
+        self.invariant = invariant
 
 
 # Ranges of settings; what is not listed must be at least zero.
 _ABOVE_ZERO = ("learning_rate", "eps")
 
 
-def resolve_optimizer(given: Any, defaults: dict[str, dict[str, float]]) -> tuple[str, dict[str, float]]:
+def resolve_optimizer(given: Any, defaults: dict[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
     """The name and all settings of an optimizer, given by name or as an object.
 
     `defaults` holds, for each optimizer that a classifier knows, its settings.
@@ -94,5 +108,8 @@ def resolve_optimizer(given: Any, defaults: dict[str, dict[str, float]]) -> tupl
             continue
         if name not in settings:
             raise ValueError(f"optimizer: this classifier's {type(given).__name__} has no {name}; leave it None")
-        settings[name] = check_number(name, value, **({"above": 0} if name in _ABOVE_ZERO else {"at_least": 0}))
+        if isinstance(settings[name], bool):
+            settings[name] = check_flag(name, value)
+        else:
+            settings[name] = check_number(name, value, **({"above": 0} if name in _ABOVE_ZERO else {"at_least": 0}))
     return given.name, settings

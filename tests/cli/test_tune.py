@@ -43,6 +43,17 @@ def test_thresholds_are_written_and_used_by_evaluate_and_the_library(folder, cap
     np.testing.assert_array_equal(ramify.load(folder / "model").thresholds_, ramify.load(folder / "tuned").thresholds_)
 
 
+@pytest.mark.parametrize("objective", ["macro_f2", "macro_f0.5", "macro_jaccard", "macro_g_mean"])
+def test_other_measures_are_tuned_by_the_methods_that_have_a_rule_for_them(folder, capsys, objective):
+    arguments = ["tune", "test.txt", "--model", "model", "--objective", objective]
+    assert run([*arguments, "--method", "sto", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["objective"] == objective
+    assert report["validated"] > report["at_half"]
+    assert run([*arguments, "--method", "ofo"]) != 0
+    assert f"'ofo' has no rule for objective='{objective}'" in capsys.readouterr().err
+
+
 def test_a_model_of_words_is_tuned_on_texts(folder, capsys):
     assert run(["tune", "notes.jsonl", "--model", "notes-model", "--objective", "micro_f1", "--method", "sto"]) == 0
     thresholds = ramify.load(folder / "notes-model").thresholds_

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from ramify import decide, metrics
 from ramify.decide.estimates import estimates, kappa, lower_bound
+from ramify.decide.measures import label_measure
 from shared.warm_python import run
 from twins.online_f import ofo
 
@@ -144,13 +145,96 @@ def test_ofo_does_not_depend_on_batch_sizes_or_on_when_labels_appear(problem, si
 
 
 def test_equation_4_holds_after_a_long_stream_of_true_probabilities():
-    """F* = 2 tau*: OFO converges to half of the F that STO finds."""
+    """F* = 2 tau*: OFO converges to half of the F that STO finds, and STO's own threshold is there too."""
     generator = np.random.default_rng(0)
     p = generator.beta(0.3, 1.5, size=(40_000, 3)).astype(np.float32)
     P, Y = sparse.csr_array(p), generator.random(p.shape) < p
     online, searched = decide.tune_ofo(P, Y, b=10), decide.tune_sto(P, Y)
     best = [metrics.macro_f1(Y[:, [j]], decide.apply_thresholds(P[:, [j]], searched[j])) for j in range(3)]
     np.testing.assert_allclose(online, np.array(best) / 2, atol=0.01)
+    # F is flat at its maximum, so the threshold that is best on a sample is less certain than its F.
+    p = generator.beta(0.3, 1.5, size=(400_000, 3)).astype(np.float32)
+    P, Y = sparse.csr_array(p), generator.random(p.shape) < p
+    for ties in ("common", "highest"):
+        np.testing.assert_allclose(decide.tune_sto(P, Y, ties=ties), np.array(best) / 2, atol=0.025)
+
+
+@settings(max_examples=100, deadline=None)
+@given(problems(), st.sampled_from(["zero", "one"]))
+def test_the_tie_rule_of_algorithm_1_takes_the_highest_of_the_best_probabilities(problem, empty):
+    P, Y = problem
+    thresholds = decide.tune_sto(P, Y, empty=empty, ties="highest")
+    for label in range(Y.shape[1]):
+        column, truth = P[:, [label]], Y[:, [label]]
+        f = {t: metrics.macro_f1(truth, decide.apply_thresholds(column, t), empty=0.0) for t in np.unique(column.data)}
+        if f and max(f.values()) > 0:
+            assert thresholds[label] == max(t for t, value in f.items() if value == max(f.values()))
+
+
+def measured(objective, truth, decided):
+    """A measure of one label, by its definition."""
+    tp, n_positive, n_predicted, n = (truth & decided).sum(), truth.sum(), decided.sum(), len(truth)
+    if objective == "macro_jaccard":
+        return tp / max(n_positive + n_predicted - tp, 1)
+    if objective == "macro_g_mean":
+        specificity = 1 - (n_predicted - tp) / max(n - n_positive, 1)
+        return np.sqrt(tp / max(n_positive, 1) * specificity)
+    beta = float(objective.removeprefix("macro_f"))
+    precision, recall = tp / max(n_predicted, 1), tp / max(n_positive, 1)
+    return (1 + beta**2) * precision * recall / (beta**2 * precision + recall) if tp else 0.0
+
+
+@settings(max_examples=100, deadline=None)
+@given(problems(), st.sampled_from(["macro_f2", "macro_f0.5", "macro_jaccard", "macro_g_mean"]))
+def test_thresholds_for_other_measures_are_the_best_of_all_and_of_the_grid(problem, objective):
+    P, Y = problem
+    grid = np.array([0.05, 0.1, 0.31, 0.5, 0.8], dtype=np.float32)
+    searched = decide.tune_sto(P, Y, objective=objective)
+    fixed = decide.tune_fta(P, Y, objective=objective, grid=grid)
+    for label in range(Y.shape[1]):
+        p, truth = P[:, [label]].toarray().ravel(), Y[:, label].astype(bool)
+
+        def value(t, p=p, truth=truth):
+            return measured(objective, truth, (p >= t) & (p > 0))
+
+        best = max((value(t) for t in np.unique(p[p > 0])), default=0.0)
+        if best > 0:
+            assert value(searched[label]) == pytest.approx(best, abs=1e-9)
+        best_of_grid = max(value(t) for t in grid)
+        if best_of_grid > 0:
+            assert value(fixed[label]) == pytest.approx(best_of_grid, abs=1e-9)
+
+
+def test_the_bound_of_f_beta_is_where_predicting_every_row_is_no_longer_beaten():
+    """tau* = F* / (1 + beta^2) on true probabilities, so no threshold below that of predicting every row is best."""
+    generator = np.random.default_rng(3)
+    p = generator.beta(0.5, 1.0, size=(30_000, 1)).astype(np.float32)
+    P, Y = sparse.csr_array(p), (generator.random(p.shape) < p).astype(int)
+    for beta in (0.5, 2.0):
+        objective = f"macro_f{beta:g}"
+        threshold = decide.tune_sto(P, Y, objective=objective)[0]
+        f = measured(objective, Y[:, 0].astype(bool), p[:, 0] >= threshold)
+        assert threshold == pytest.approx(f / (1 + beta**2), abs=0.03)
+        assert kappa(1e-9, Y.mean(axis=0), label_measure(objective))[0] < threshold
+        assert decide.choose_thresholds(P, Y, method="fta", objective=objective, c=[100]).values[100] == pytest.approx(
+            f, abs=0.01
+        )
+
+
+def test_ofo_starts_each_label_at_its_own_a_and_b():
+    generator = np.random.default_rng(5)
+    p = generator.random((60, 3)).astype(np.float32)
+    P, Y = sparse.csr_array(p), (generator.random(p.shape) < 0.3).astype(int)
+    a, b = np.array([1.0, 2.0, 0.5]), np.array([4.0, 40.0, 1.0])
+    together = decide.OnlineF(a=a, b=b, bounded=False).update(P, Y)
+    alone = [decide.OnlineF(a=a[j], b=b[j], bounded=False).update(P[:, [j]], Y[:, [j]]) for j in range(3)]
+    assert together.thresholds.tolist() == [one.thresholds[0] for one in alone]
+    assert together.f1() == pytest.approx(np.mean([one.f1() for one in alone]))
+    np.testing.assert_array_equal(decide.tune_ofo(P, Y, a=a, b=b, bounded=False), together.thresholds)
+    with pytest.raises(ValueError, match=r"P has 3 labels .* but a has only 2 entries"):
+        decide.OnlineF(a=[1.0, 1.0], b=4).update(P, Y)
+    with pytest.raises(ValueError, match="one threshold for all labels"):
+        decide.OnlineF(a=a, b=b, objective="micro_f1")
 
 
 def test_kappa_is_the_larger_of_the_cut_and_the_bound_and_a_cut_of_0_disables_both():

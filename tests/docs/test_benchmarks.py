@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
+import shlex
 import sys
 from pathlib import Path
 
@@ -24,6 +26,7 @@ NEEDY = {
     "benchmarks.online_plt.figure": ["none.jsonl", "none.png"],
     "benchmarks.online_plt.run": ["throughput", *WORK],
     "benchmarks.plt.run": WORK,
+    "benchmarks.reproduce": ["jasinska-2016"],
     "benchmarks.softmax.run": WORK,
     "benchmarks.spectral.run": ["purity"],
     "benchmarks.text": [],
@@ -63,3 +66,91 @@ def test_a_run_without_data_ends_with_a_message(run, name):
 
 def test_the_scripts_are_found():
     assert set(NEEDY) < set(SCRIPTS)
+
+
+@pytest.fixture
+def benchmarks(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT))
+    return importlib.import_module
+
+
+def test_every_plan_of_streams_has_only_settings_that_exist(benchmarks):
+    plans, learners = benchmarks("benchmarks.online_plt.plans"), benchmarks("benchmarks.learners")
+    for plan in plans.PLANS:
+        for job in plans.jobs(plan, None, ["*"], 1):
+            assert job.setting in learners.module(job.system).SETTINGS, (plan, job)
+
+
+def parsed_by(module, arguments, monkeypatch):
+    """The arguments of a script as it reads them; its work is not done."""
+
+    class Read(Exception):
+        pass
+
+    def stop(parser, *given):
+        raise Read(original(parser, *given))
+
+    original = argparse.ArgumentParser.parse_args
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", stop)
+    monkeypatch.setattr(sys, "argv", [module.__name__, *arguments])
+    with pytest.raises(Read) as read:
+        module.main()
+    monkeypatch.undo()
+    return read.value.args[0]
+
+
+def test_the_commands_of_every_table_and_figure_are_ones_that_the_scripts_take(benchmarks, monkeypatch, tmp_path):
+    reproduce, papers = benchmarks("benchmarks.reproduce"), benchmarks("benchmarks.papers").PAPERS
+    assert len(papers) == 5
+    for paper, (title, items) in papers.items():
+        assert "(" in title  # title and authors
+        for name, item in items.items():
+            assert item.verdict.endswith("."), (paper, name)
+            for quick in (False, True):
+                given = argparse.Namespace(quick=quick, sets=None)
+                for step in item.steps:
+                    if quick and step.quick == "":
+                        continue  # not part of --quick
+                    command = reproduce.arguments(step, given, tmp_path, tmp_path)
+                    assert "{" not in command
+                    parsed_by(importlib.import_module(step.module), shlex.split(command), monkeypatch)
+                    monkeypatch.syspath_prepend(str(ROOT))
+
+
+def test_reproduce_lists_its_items_and_says_what_a_paper_does_not_have(run, benchmarks, capsys, monkeypatch):
+    reproduce = benchmarks("benchmarks.reproduce")
+    monkeypatch.setattr(sys, "argv", ["reproduce"])
+    reproduce.main()
+    said = capsys.readouterr().out
+    assert "Online probabilistic label trees" in said
+    assert "table 2" in said
+    message = run("benchmarks.reproduce", ["choromanska-2015", "--table", "9", "--quick"])
+    assert message.startswith("error: choromanska-2015 has no table 9 here\nhint: it has table 2")
+
+
+def test_a_quick_run_makes_its_sets_and_shows_both_numbers(benchmarks, tmp_path, capfd, monkeypatch):
+    reproduce = benchmarks("benchmarks.reproduce")
+    monkeypatch.setattr(reproduce, "QUICK", {"quick": (300, 12, 60), "quick-classes": (300, 12, 60)})
+    arguments = ["reproduce", "jasinska-2016", "--table", "1", "--quick", "--work", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", arguments)
+    reproduce.main()
+    said, progress = capfd.readouterr()
+    assert "90.46/72.40/51.86" in said  # the paper's
+    assert "| quick | PLT of the paper | P@1/3/5" in said  # ours
+    assert "1/1" in progress
+
+
+def test_the_scorer_of_streams_has_the_propensity_scored_precision_of_the_library(benchmarks):
+    import numpy as np
+
+    from ramify import metrics
+    from ramify.data.synthetic import make_multilabel
+
+    scoring = benchmarks("benchmarks.scoring")
+    data = make_multilabel(300, 40, 100, random_state=0)
+    P = np.random.default_rng(0).random((100, 40)).astype(np.float32) + data.Y[200:].toarray()
+    labels = np.argsort(-P, axis=1)[:, :5]
+    found = scoring.propensity_scored(labels, data.Y[200:], data.Y[:200])
+    propensity = metrics.propensities(data.Y[:200])
+    for k in (1, 3, 5):
+        assert found[f"psp{k}"] == pytest.approx(100 * metrics.psp_at_k(data.Y[200:], P, propensity, k), abs=0.01)

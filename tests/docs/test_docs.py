@@ -189,3 +189,43 @@ def test_every_command_is_documented():
     said = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
     for command in ("train", "predict", "evaluate", "explain", "tree", "convert", "plot", "demo"):
         assert f"ramify {command}" in said, command
+
+
+PAPERS = ROOT / "docs" / "papers.md"
+
+
+def test_the_parameters_that_the_page_of_papers_names_exist():
+    import inspect
+
+    import ramify
+    from ramify import registry
+
+    text = PAPERS.read_text(encoding="utf-8")
+    checked = 0
+    for name, arguments in re.findall(r"`(\w+Classifier)\(([^)`]*)\)`", text):
+        known = inspect.signature(getattr(ramify, name)).parameters
+        for parameter in re.findall(r"(\w+)=", arguments):
+            assert parameter in known, f"{name} has no {parameter}"
+            checked += 1
+    presets = set(re.findall(r"from_paper\(\"([\w-]+)\"\)", text))
+    presets |= {
+        name for line in re.findall(r"Presets?: (.*?)\.\s+Experiments", text, re.DOTALL) for name in quoted(line)
+    }
+    assert presets >= set().union(*(registry.presets_of(name) for name in registry.CLASSIFIERS))
+    assert presets <= {*registry.PRESETS, "filter-tree"}
+    assert checked >= 3
+
+
+def quoted(text):
+    return [name for name in re.findall(r"`([\w-]+)`", text) if name.islower()]
+
+
+def test_the_page_of_papers_has_the_verdict_of_every_table_and_figure(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT))
+    papers = importlib.import_module("benchmarks.papers").PAPERS
+    text = " ".join(PAPERS.read_text(encoding="utf-8").split())
+    for paper, (title, items) in papers.items():
+        assert title.partition(" (")[0] in text
+        assert f"benchmarks.reproduce {paper}" in text
+        for name, item in items.items():
+            assert f"| {name} | {item.verdict} |" in text, f"{paper}, {name}: the page lacks: {item.verdict}"

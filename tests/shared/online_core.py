@@ -17,6 +17,7 @@ RULES = {
     "adagrad": {"rule": "adagrad", "learning_rate": 0.7, "eps": 0.1},
     "adagrad that decays": {"rule": "adagrad", "learning_rate": 2.0, "eps": 0.2, "decay": 0.5},
     "paper's adagrad": {"rule": "adagrad", "learning_rate": 1.0, "eps": 0.01, "bias": 1.0},
+    "authors' adagrad": {"rule": "adagrad", "learning_rate": 1.0, "eps": 0.01, "bias": 1.0, "eps_in_root": True},
     "fobos": {"rule": "fobos", "learning_rate": 0.5, "l2": 0.05},
     "fobos, strong": {"rule": "fobos", "learning_rate": 2.0, "l2": 0.4},  # scales fall below what is absorbed
     "plain descent": {"rule": "fobos", "learning_rate": 0.3, "l2": 0.0},

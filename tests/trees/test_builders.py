@@ -317,3 +317,11 @@ def test_a_custom_builder_gets_the_settings_it_has_parameters_for():
 def test_an_invalid_tree_parameter_is_rejected(tree, error, message):
     with pytest.raises(error, match=message):
         resolve(tree, None, labels_with_counts([1, 2, 1]))
+
+
+def test_fano_cuts_after_half_the_mass_as_the_paper_prints_it():
+    counts = [49, 49, 2]
+    assert [fano_tree(None, labels_with_counts(counts), cut="after_half").depth_of(j) for j in range(3)] == [2, 2, 1]
+    assert [fano_tree(None, labels_with_counts(counts)).depth_of(j) for j in range(3)] == [1, 2, 2]
+    with pytest.raises(ValueError, match="cut must be"):
+        fano_tree(None, labels_with_counts(counts), cut="middle")

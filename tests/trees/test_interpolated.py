@@ -90,7 +90,7 @@ def test_fano_on_f_tilde_finds_the_first_label_faster_than_fano_on_the_marginals
 # ---- in between
 
 
-def alternating(vectors, weight, lam, gamma=0.1, rounds=True, eps=0.0, max_iterations=50, seed=0):
+def alternating(vectors, weight, lam, gamma=0.1, rounds=True, eps=0.0, max_iterations=50, seed=0, literal=False):
     objective = Objective(lam, gamma)
     return _core.alternating_maximisation(
         vectors,
@@ -102,6 +102,7 @@ def alternating(vectors, weight, lam, gamma=0.1, rounds=True, eps=0.0, max_itera
         max_iterations=max_iterations,
         seed=seed,
         rounds=rounds,
+        has_own_pull=literal,
     )
 
 
@@ -151,6 +152,46 @@ def test_without_rounding_the_objective_never_falls_and_ends_at_a_stationary_poi
     gain = v @ (left / np.linalg.norm(left) - right / np.linalg.norm(right))
     beta = f * (2 - lam) / 2 * gain + max(lam - 1, 0) * f**2
     assert beta @ alpha == pytest.approx(best_by_linear_programme(beta, f), abs=2e-4)
+
+
+@pytest.mark.parametrize("literal", [False, True], ids=["own pull taken off", "literal"])
+@pytest.mark.parametrize("lam", [0.2, 1.0, 1.7])
+@pytest.mark.parametrize("seed", range(3))
+def test_theorem_1_for_the_splits_that_trees_are_built_from(lam, seed, literal):
+    """With whole labels the objective never falls either, and it comes close to that of the relaxed problem."""
+    X, Y = skewed(seed, n_rows=900, n_labels=250)
+    vectors, weight = label_vectors(X, Y), masses(Y, lam)
+    _, objectives = alternating(vectors, weight, lam, seed=seed, literal=literal)
+    assert len(objectives) < 50
+    assert (np.diff(objectives) >= 0).all()
+    _, relaxed = alternating(vectors, weight, lam, rounds=False, seed=seed)
+    assert objectives[-1] > 0.97 * relaxed[-1]
+    # The same of the split that users get: one split of all labels, whose value is that of equation 4.
+    settings = {"tol": 0.0, "max_iterations": 50, "literal": literal, "prune": 0.0, "random_state": seed}
+    left, _ = interpolated_tree(X, Y, lam=lam, max_leaf=249, **settings).to_nested()
+    alpha = np.where(np.isin(np.arange(250), left), 1.0, -1.0)
+    assert max(value(vectors, weight, sign * alpha, lam) for sign in (1, -1)) > 0.97 * relaxed[-1]
+
+
+def test_the_literal_lemma_1_ranks_labels_by_the_printed_ratio():
+    """One iteration from given centres: the printed ratio keeps a heavy label where it is, ours may let it go."""
+    X, Y = skewed(3, n_rows=900, n_labels=250)
+    trees = [interpolated_tree(X, Y, lam=1.0, max_leaf=10, random_state=0, literal=one) for one in (False, True)]
+    assert trees[0] != trees[1]
+    assert as_sets(interpolated_tree(X, Y, lam=2, literal=True)) == as_sets(interpolated_tree(X, Y, lam=2))
+
+
+def test_pruning_of_label_vectors_can_be_switched_off():
+    X, Y = skewed(3, n_rows=900, n_labels=250)
+    assert label_vectors(X, Y, prune=0.2).nnz < label_vectors(X, Y).nnz
+    for build, options in ((kmeans_tree, {}), (interpolated_tree, {"lam": 0.5}), (interpolated_tree, {"lam": 0.0})):
+        built = build(X, Y, max_leaf=10, random_state=0, prune=0.0, **options)
+        assert (built.leaf_of >= 0).all()
+        with pytest.raises(ValueError, match="prune must be"):
+            build(X, Y, prune=-1, **options)
+    assert interpolated_tree(X, Y, lam=0.0, prune=0.0, random_state=0, max_leaf=10) == kmeans_tree(
+        X, Y, arity=2, prune=0.0, random_state=0, max_leaf=10
+    )
 
 
 def best_by_linear_programme(beta, f):

@@ -1,4 +1,5 @@
-"""An incremental PLT in float64, one classifier and one example at a time (online-plt, algorithm 1)."""
+"""An incremental PLT in float64, one classifier and one example at a time (Jasinska-Kobus et al. 2021,
+algorithm 1)."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ SETTINGS = {
     "rule": "adagrad",
     "learning_rate": 1.0,
     "eps": 0.01,
+    "eps_in_root": False,
     "decay": 0.0,
     "l2": 0.0,
     "normalize": True,
@@ -72,11 +74,9 @@ class Classifier:
         if s["rule"] == "adagrad":
             self.sums += gradient**2
             moved = gradient != 0
-            self.weights[moved] -= (
-                s["learning_rate"]
-                * gradient[moved]
-                / (np.sqrt(self.sums[moved]) + s["decay"] * self.sums[moved] + s["eps"])
-            )
+            sums, eps = self.sums[moved], s["eps"]
+            root = np.sqrt(sums + eps) if s["eps_in_root"] else np.sqrt(sums) + eps
+            self.weights[moved] -= s["learning_rate"] * gradient[moved] / (root + s["decay"] * sums)
         else:
             rate = s["learning_rate"] / (1 + s["learning_rate"] * s["l2"] * self.n_steps)
             self.weights = (self.weights - rate * gradient) / (1 + rate * s["l2"])

@@ -1,4 +1,4 @@
-"""Algorithm 2 of the extreme-f-measure paper, as plainly as it is written there."""
+"""Algorithm 2 of Jasinska et al. 2016, as plainly as it is written there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Probabilities of all nodes of a label tree by enumeration, in float64 (online-plt, equation 2)."""
+"""Probabilities of all nodes of a label tree by enumeration, in float64 (Jasinska-Kobus et al. 2021, equation
+2)."""
 
 from __future__ import annotations
 

@@ -26,6 +26,7 @@ from ramify.common.progress import shown
 from ramify.common.validation import check_jobs, number_of_threads
 from ramify.decide.decisions import check_thresholds
 from ramify.explain.score import ExplainedLabel
+from ramify.registry import make_classifier, presets_of
 
 
 class ExtremeClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -60,6 +61,20 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         return default_vectorizer()
 
     # --- training -------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_paper(cls, preset: str | None = None, **changes: Any) -> Any:
+        """A classifier as the authors of its paper ran it, instead of with this library's defaults.
+
+        `preset` is one of `ramify.registry.presets_of(name of the class)`, by default the first; `changes` replace its
+        settings. docs/papers.md lists what differs from the paper all the same.
+        """
+        names = presets_of(cls.__name__)
+        if not names:
+            raise ValueError(f"{cls.__name__} has no preset of a paper")
+        if preset is not None and preset not in names:
+            raise ValueError(f"preset must be one of {', '.join(names)}, got {preset!r}")
+        return make_classifier(names[0] if preset is None else preset, **changes)
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
         """Train on rows X with labels y; a failed fit leaves the classifier as it was.

@@ -13,7 +13,7 @@ from ramify.common.validation import check_choice, check_flag, check_number
 from ramify.optimizers import resolve_optimizer
 
 LOSSES = ("squared", "logistic")
-OPTIMIZERS = {"adagrad": {"learning_rate": 0.5, "eps": 0.001}, "sgd": {"learning_rate": 0.5}}
+OPTIMIZERS = {"adagrad": {"learning_rate": 0.5, "eps": 0.001}, "sgd": {"learning_rate": 0.5, "invariant": True}}
 
 
 class OneClassARow(ExtremeClassifier):
@@ -57,6 +57,7 @@ def regressor_parameters(classifier: Any) -> dict[str, Any]:
     return {
         "is_logistic": classifier.loss == "logistic",
         "is_adaptive": rule == "adagrad",
+        "is_invariant": steps.get("invariant", True),
         "learning_rate": steps["learning_rate"],
         "eps": steps.get("eps", OPTIMIZERS["adagrad"]["eps"]),
         "normalize": classifier.normalize,

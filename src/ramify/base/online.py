@@ -33,6 +33,8 @@ _PARAMETERS = {
     "buffer_entries": "memory_budget",
     "is_logistic": "loss",
     "is_adaptive": "optimizer",
+    "is_invariant": "optimizer",
+    "is_multiclass": "normalize_siblings",
 }
 
 

@@ -92,6 +92,8 @@ def new_classifier(
     A flag or a setting that the classifier does not take is refused.
     """
     class_name = registry.class_name_of(name)
+    if name not in registry.summaries():
+        raise ValueError(f"--classifier {name} cannot be trained here: choose one of {', '.join(registry.summaries())}")
     _refuse_flags(name, class_name, [given for given in flags if given not in _TEXT])
     flags = {given: _value(given, value) for given, value in flags.items()}
     own = {given: value for given, value in flags.items() if given in flags_of(class_name)}

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DataError",
     "Dataset",
+    "FeatureHashing",
     "WordNgramVectorizer",
     "iter_fasttext",
     "iter_jsonl",
@@ -39,4 +40,8 @@ def __getattr__(name: str) -> Any:
         from ramify.data.ngrams import WordNgramVectorizer
 
         return WordNgramVectorizer
+    if name == "FeatureHashing":
+        from ramify.data.hashing import FeatureHashing
+
+        return FeatureHashing
     raise AttributeError(f"module 'ramify.data' has no attribute {name!r}")

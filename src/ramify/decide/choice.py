@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ramify.common.validation import check_choice, check_integer, check_number
 from ramify.decide.decisions import is_kept, value_of_kept
-from ramify.decide.estimates import OBJECTIVES, Estimates, check_empty, check_prior, estimates
+from ramify.decide.estimates import Estimates, check_empty, check_prior, estimates
 from ramify.decide.fta import tune_fta
-from ramify.decide.ofo import check_objective, tune_ofo
+from ramify.decide.measures import check_objective
+from ramify.decide.ofo import check_ofo_objective, tune_ofo
 from ramify.decide.sto import tune_sto
 
 # The set C of the paper (Jasinska et al. 2016, section 6.2).
@@ -91,9 +92,9 @@ def choose_thresholds(
     (10, {10: 1.0, 2: 0.3333333333333333})
     """
     check_choice("method", method, METHODS)
-    check_choice("objective", objective, OBJECTIVES)
+    check_objective(objective)
     if method == "ofo":
-        check_objective(objective)
+        check_ofo_objective(objective)
     c = tried_values(c)
     check_number("a", a, at_least=0)
     value_of_empty, folds = check_empty(empty), check_integer("folds", folds, at_least=1)

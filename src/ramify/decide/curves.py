@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from ramify.common.validation import check_choice
 from ramify.decide.choice import METHODS, C, tried_values, tune
 from ramify.decide.decisions import value_of
-from ramify.decide.estimates import OBJECTIVES, check_empty, check_prior, estimates
+from ramify.decide.estimates import check_empty, check_prior, estimates
+from ramify.decide.measures import check_objective
 from ramify.decide.ofo import OFO_OBJECTIVES
 
 
@@ -47,7 +48,7 @@ def f_measure_curves(
     >>> curve.validation, curve.test
     ((1.0, 0.3333333333333333), (1.0, 0.3333333333333333))
     """
-    check_choice("objective", objective, OBJECTIVES)
+    check_objective(objective)
     value_of_empty, tried = check_empty(empty), tried_values(c)
     tuned_on, others = estimates(P_validation, Y_validation), estimates(P_test, Y_test)
     known = check_prior(prior, tuned_on)

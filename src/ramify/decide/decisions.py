@@ -10,6 +10,7 @@ from scipy import sparse
 
 from ramify.data.csr import csr_rows
 from ramify.decide.estimates import Estimates
+from ramify.decide.measures import label_measure
 from ramify.metrics._inputs import as_scores
 
 
@@ -61,11 +62,15 @@ def value_of_kept(found: Estimates, kept: NDArray[np.bool_], objective: str, emp
     if objective == "micro_f1":
         total = int(kept.sum()) + found.truth.nnz
         return 2.0 * int(hits.sum()) / total if total else empty
+    measure = label_measure(objective)
     place: NDArray[np.integer[Any]]
-    place, size = (found.P.indices, found.n_labels) if objective == "macro_f1" else (found.row_of, found.n_rows)
-    positives = found.positives if objective == "macro_f1" else np.diff(found.truth.indptr)
+    place, size = (found.P.indices, found.n_labels) if measure else (found.row_of, found.n_rows)
+    if not size:
+        return float("nan")
     decided, right = (np.bincount(place[chosen], minlength=size) for chosen in (kept, hits))
-    return float(f_measure(right, decided + positives, empty).mean()) if size else float("nan")
+    if measure:
+        return float(measure.value(right, decided, found.positives, found.n_rows, empty).mean())
+    return float(f_measure(right, decided + np.diff(found.truth.indptr), empty).mean())
 
 
 def f_measure(common: NDArray[Any], total: NDArray[Any], empty: float) -> NDArray[np.float64]:

@@ -11,9 +11,9 @@ from scipy import sparse
 
 from ramify.common.cached import cached_property
 from ramify.common.validation import check_choice, check_number
+from ramify.decide.measures import LabelMeasure
 from ramify.metrics._inputs import as_indicator, as_scores, check_same_shape, hits, place, rows_of
 
-OBJECTIVES = ("macro_f1", "micro_f1", "example_f1")
 # The F of a label (or row) with neither positives nor predictions: 0 as in scikit-learn, 1 as in the paper (Lewis).
 EMPTY = {"zero": 0.0, "one": 1.0}
 
@@ -84,12 +84,12 @@ def lower_bound(prior: ArrayLike) -> NDArray[np.float32]:
     return np.asarray(prior / (prior + 1.0), dtype=np.float32)
 
 
-def kappa(cut: float, prior: ArrayLike) -> NDArray[np.float32]:
+def kappa(cut: float, prior: ArrayLike, measure: LabelMeasure | None = None) -> NDArray[np.float32]:
     """Return where sparse probability estimates are cut: the larger of `cut` (1/c in the paper) and the lower bound.
 
-    A cut of 0 disables the bound too.
+    A cut of 0 disables the bound too. The bound is that of F1, or of another measure.
     """
-    bound = lower_bound(prior)
+    bound = lower_bound(prior) if measure is None else measure.lower_bound(prior)
     return np.maximum(np.float32(cut), bound) if cut > 0 else np.zeros_like(bound)
 
 

@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ramify.common.validation import check_choice, check_integer
+from ramify.common.validation import check_integer
 from ramify.decide.decisions import f_measure, row_gains
-from ramify.decide.estimates import OBJECTIVES, Estimates, check_cut, check_empty, estimates, lower_bound
+from ramify.decide.estimates import Estimates, check_cut, check_empty, estimates
+from ramify.decide.measures import LabelMeasure, check_objective, label_measure
 
 # From the smallest cut of the estimates to the largest possible optimum (Jasinska et al. 2016, equation 5).
 GRID = np.array([1e-4, 1e-3, 2e-3, 5e-3, *np.arange(1, 51) / 100], dtype=np.float32)
+# For measures whose best threshold may be above one half.
+WIDE_GRID = np.array([*GRID, *np.arange(51, 100) / 100], dtype=np.float32)
 
 _LABELS_AT_ONCE = 1 << 14
 
@@ -37,12 +40,13 @@ class FixedThresholds:
         self, n_labels: int, *, grid: ArrayLike | None = None, objective: str = "macro_f1", empty: str = "zero"
     ) -> None:
         check_integer("n_labels", n_labels, at_least=0)
-        self.objective = check_choice("objective", objective, OBJECTIVES)
-        self.grid = _check_grid(grid)
+        self.objective = check_objective(objective)
+        self._measure = label_measure(objective)
+        self.grid = _check_grid(grid, self._measure)
         self.empty = check_empty(empty)
         self.n_rows = 0
         self.positives = np.zeros(n_labels, dtype=np.int64)
-        n_slots = n_labels if objective == "macro_f1" else 1
+        n_slots = n_labels if self._measure else 1
         self._hits = np.zeros((n_slots, len(self.grid)), dtype=np.int32)
         self._predicted = np.zeros((n_slots, len(self.grid)), dtype=np.int32)
         self._row_sums = np.zeros(len(self.grid))
@@ -61,7 +65,7 @@ class FixedThresholds:
             self._row_sums += base + np.cumsum(sums[::-1])[::-1]
             return self
         reached = self._reached(found.P.data)
-        place = found.P.indices.astype(np.int64) if self.objective == "macro_f1" else np.int64(0)
+        place = found.P.indices.astype(np.int64) if self._measure else np.int64(0)
         slot = place * len(self.grid) + reached
         for counts, kept in ((self._predicted, reached >= 0), (self._hits, (reached >= 0) & found.is_hit)):
             _add_counts(counts, slot[kept])
@@ -83,10 +87,10 @@ class FixedThresholds:
         offered[-1] = True
         totals = self._common_values()
         best_common = self.grid[_last_largest(np.where(offered, totals, -1.0)[None])[0]]
-        if common or self.objective != "macro_f1":
+        if common or self._measure is None:
             return np.full(n_labels, best_common, dtype=np.float32)
         share = self.positives / max(self.n_rows, 1) if prior is None else np.asarray(prior, dtype=np.float64)
-        bound = lower_bound(share) if bounded else np.zeros(n_labels, dtype=np.float32)
+        bound = self._measure.lower_bound(share) if bounded else np.zeros(n_labels, dtype=np.float32)
         if bound.shape != (n_labels,):
             raise ValueError(f"prior must have shape ({n_labels},), one entry per label, got {bound.shape}")
         thresholds = np.empty(n_labels, dtype=np.float32)
@@ -102,7 +106,8 @@ class FixedThresholds:
 
     def _f(self, part: slice) -> NDArray[np.float64]:
         hits, predicted = (_above(counts[part]) for counts in (self._hits, self._predicted))
-        return f_measure(hits, predicted + self.positives[part, None], self.empty)
+        assert self._measure is not None  # of the others there is one threshold for all labels
+        return self._measure.value(hits, predicted, self.positives[part, None], self.n_rows, self.empty)
 
     def _common_values(self) -> NDArray[np.float64]:
         """Return the objective of each threshold if all labels use it."""
@@ -144,9 +149,9 @@ def tune_fta(
     return counted.thresholds(common=common, cut=cut, prior=prior, bounded=check_cut(cut) > 0)
 
 
-def _check_grid(grid: ArrayLike | None) -> NDArray[np.float32]:
+def _check_grid(grid: ArrayLike | None, measure: LabelMeasure | None) -> NDArray[np.float32]:
     if grid is None:
-        return GRID
+        return GRID if measure is None or measure.highest_threshold <= 0.5 else WIDE_GRID
     given = np.unique(np.asarray(grid, dtype=np.float32))
     if given.ndim != 1 or not len(given) or not ((given > 0) & (given <= 1)).all():
         raise ValueError(f"grid must be a list of thresholds above 0 and at most 1, got {grid!r}")

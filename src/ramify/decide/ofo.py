@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ramify import _core
-from ramify.common.validation import check_choice, check_flag, check_number
+from ramify.common.validation import check_flag, check_number
 from ramify.decide.decisions import f_measure
 from ramify.decide.estimates import Estimates, as_stored, check_empty, check_prior, estimates, lower_bound
+from ramify.decide.measures import check_objective
 from ramify.metrics._inputs import as_indicator, check_same_shape
 
 OFO_OBJECTIVES = ("macro_f1", "micro_f1")
+# First values of a and b: one number for all labels, or one per label.
+Initial: TypeAlias = float | NDArray[np.float64]
 
 
 class OnlineF:
     """Thresholds that follow a stream: tau_j = a_j / b_j, half the F measure of the label so far.
 
-    a_j counts true positives and b_j positives plus predicted positives, starting at `a` and `b`. Only labels that are
-    true or predicted change. New labels can appear at any time: `update` accepts wider arrays.
+    a_j counts true positives and b_j positives plus predicted positives, starting at `a` and `b`: numbers, or arrays of
+    one number per label, as in the paper. Only labels that are true or predicted change. New labels can appear at any
+    time: `update` accepts wider arrays (arrays `a` and `b` must have room for them).
     With `bounded`, thresholds stay at or above prior_j / (prior_j + 1). The prior is `prior`, or by default the
     fraction of the rows seen so far (causal).
     Paper: Jasinska et al. 2016, "Extreme F-Measure Maximization using Sparse Probability Estimates", section 4.3 and
@@ -38,18 +42,20 @@ class OnlineF:
     def __init__(
         self,
         *,
-        a: float = 1.0,
-        b: float = 20.0,
+        a: float | ArrayLike = 1.0,
+        b: float | ArrayLike = 20.0,
         objective: str = "macro_f1",
         bounded: bool = True,
         prior: ArrayLike | None = None,
     ) -> None:
         self.first_a, self.first_b = check_initial(a, b)
-        self.objective = check_objective(objective)
+        self.objective = check_ofo_objective(objective)
+        if objective != "macro_f1" and (np.ndim(self.first_a) or np.ndim(self.first_b)):
+            raise ValueError(f"objective={objective!r} has one threshold for all labels: give numbers for a and b")
         self.bounded = check_flag("bounded", bounded)
         self.n_seen = 0
         n_slots = 0 if objective == "macro_f1" else 1
-        self.a, self.b = np.full(n_slots, self.first_a), np.full(n_slots, self.first_b)
+        self.a, self.b = _first(self.first_a, 0, n_slots), _first(self.first_b, 0, n_slots)
         self.positives = np.zeros(0, dtype=np.int64)
         # The bound is per label, so a common threshold has none.
         fixed = bounded and prior is not None and objective == "macro_f1"
@@ -107,7 +113,9 @@ class OnlineF:
         value = check_empty(empty)
         if self.n_labels == 0:
             return float("nan")
-        return float(f_measure(self.a - self.first_a, self.b - self.first_b, value).mean())
+        n = len(self.a)
+        hits, total = self.a - _first(self.first_a, 0, n), self.b - _first(self.first_b, 0, n)
+        return float(f_measure(hits, total, value).mean())
 
     def restore(
         self, a: NDArray[np.float64], b: NDArray[np.float64], positives: NDArray[np.int64], n_seen: int
@@ -133,10 +141,20 @@ class OnlineF:
             raise ValueError(f"P has {n_labels} labels (columns), but prior has only {len(self._bound)} entries")
         if n_new == 0:
             return
+        for name, first in (("a", self.first_a), ("b", self.first_b)):
+            if np.ndim(first) and n_labels > len(np.atleast_1d(first)):
+                raise ValueError(f"P has {n_labels} labels (columns), but {name} has only {np.shape(first)[0]} entries")
         self.positives = np.concatenate([self.positives, np.zeros(n_new, dtype=np.int64)])
         if self.objective == "macro_f1":
-            self.a = np.concatenate([self.a, np.full(n_new, self.first_a)])
-            self.b = np.concatenate([self.b, np.full(n_new, self.first_b)])
+            self.a = np.concatenate([self.a, _first(self.first_a, n_labels - n_new, n_labels)])
+            self.b = np.concatenate([self.b, _first(self.first_b, n_labels - n_new, n_labels)])
+
+
+def _first(initial: Initial, start: int, stop: int) -> NDArray[np.float64]:
+    """First values of the labels from `start` to before `stop`."""
+    if np.ndim(initial):
+        return np.array(np.asarray(initial)[start:stop])
+    return np.full(stop - start, initial, dtype=np.float64)
 
 
 def tune_ofo(
@@ -144,14 +162,15 @@ def tune_ofo(
     Y: Any,
     *,
     objective: str = "macro_f1",
-    a: float = 1.0,
-    b: float = 20.0,
+    a: float | ArrayLike = 1.0,
+    b: float | ArrayLike = 20.0,
     prior: ArrayLike | None = None,
     bounded: bool = True,
 ) -> NDArray[np.float32]:
     """Return the thresholds after one pass of OFO over these rows, at or above prior / (prior + 1).
 
-    Every threshold starts at a / b; the paper sets a = 1 and chooses b. "micro_f1" keeps one pair for all labels.
+    Every threshold starts at a / b, numbers or one of each per label; the paper's experiments set a = 1 and choose b.
+    "micro_f1" keeps one pair for all labels.
     `OnlineF` does the same on a stream.
     Paper: Jasinska et al. 2016, "Extreme F-Measure Maximization using Sparse Probability Estimates", section 4.3 and
     algorithm 2.
@@ -166,14 +185,29 @@ def tune_ofo(
     return ofo.update(found, None).thresholds
 
 
-def check_objective(objective: Any) -> str:
-    if objective == "example_f1":
-        raise ValueError("method 'ofo' has no rule for objective='example_f1'; use method 'fta' or 'sto'")
-    return check_choice("objective", objective, OFO_OBJECTIVES)
+def check_ofo_objective(objective: Any) -> str:
+    if objective in OFO_OBJECTIVES:
+        return str(objective)
+    check_objective(objective)
+    raise ValueError(f"method 'ofo' has no rule for objective={objective!r}; use method 'fta' or 'sto'")
 
 
-def check_initial(a: Any, b: Any) -> tuple[float, float]:
-    a, b = check_number("a", a, at_least=0), check_number("b", b, above=0)
-    if a > b:
+def check_initial(a: Any, b: Any) -> tuple[Initial, Initial]:
+    """The first counts: numbers, or one number per label."""
+    first, second = _check_counts("a", a), _check_counts("b", b)
+    if (np.asarray(second) <= 0).any():
+        raise ValueError(f"b must be a number above 0, got {b!r}")
+    if np.ndim(first) and np.ndim(second) and np.shape(first) != np.shape(second):
+        raise ValueError(f"a and b must have one number per label each, got {np.shape(first)} and {np.shape(second)}")
+    if (np.asarray(first) > np.asarray(second)).any():
         raise ValueError(f"a must be at most b (a / b is the initial threshold), got a={a!r} and b={b!r}")
-    return a, b
+    return first, second
+
+
+def _check_counts(name: str, given: Any) -> Initial:
+    if np.ndim(given) == 0:
+        return check_number(name, given, at_least=0)
+    counts = np.array(given, dtype=np.float64)
+    if counts.ndim != 1 or not np.isfinite(counts).all() or (counts < 0).any():
+        raise ValueError(f"{name} must be a number of at least 0, or one such number per label, got {given!r}")
+    return counts

@@ -9,8 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from ramify.common.validation import check_choice
 from ramify.decide.decisions import best_first, row_gains
-from ramify.decide.estimates import OBJECTIVES, Estimates, check_cut, check_empty, check_prior, estimates, kappa
+from ramify.decide.estimates import Estimates, check_cut, check_empty, check_prior, estimates, kappa
 from ramify.decide.fta import tune_fta
+from ramify.decide.measures import LabelMeasure, check_objective, label_measure
+
+TIES = ("common", "highest")
 
 
 def tune_sto(
@@ -21,13 +24,16 @@ def tune_sto(
     cut: float = 0.0,
     prior: ArrayLike | None = None,
     empty: str = "zero",
+    ties: str = "common",
 ) -> NDArray[np.float32]:
     """Return the best threshold of each label on these rows, found by sorting the label's probabilities.
 
     Only probabilities of at least kappa_j = max(cut, prior_j / (prior_j + 1)) are tried; a cut of 0 tries all of them.
-    All thresholds between two consecutive probabilities decide alike, so ties go to the threshold nearest to the best
-    common one, which generalises better. A label without evidence (no threshold finds a positive) gets the common
-    threshold. For "micro_f1" and "example_f1" a single threshold for all labels is returned.
+    All thresholds between two consecutive probabilities decide alike. `ties="common"` takes the one nearest to the best
+    common threshold, which generalises better; "highest" takes the largest probability with the best value, the first
+    that a pass over the sorted list finds, as in the paper. A label without evidence (no threshold finds a positive)
+    gets the common threshold. For "micro_f1" and "example_f1" a single threshold for all labels is returned. "macro_f1"
+    may be another beta, such as "macro_f2", "macro_jaccard" or "macro_g_mean".
     Paper: Jasinska et al. 2016, "Extreme F-Measure Maximization using Sparse Probability Estimates", section 4.1 and
     algorithm 1.
 
@@ -36,21 +42,28 @@ def tune_sto(
     >>> tune_sto(P, np.array([[1, 1], [0, 0], [0, 0]])).tolist()  # anything in (0.5, 0.75] is optimal for label 0
     [0.5000000596046448, 0.25]
     """
-    check_choice("objective", objective, OBJECTIVES)
+    measure = label_measure(check_objective(objective))
+    check_choice("ties", ties, TIES)
     cut, value_of_empty = check_cut(cut), check_empty(empty)
     found = estimates(P, Y)
-    if objective != "macro_f1":
+    if measure is None:
         best = _best_common(found, objective, cut, value_of_empty)
         return np.full(found.n_labels, best, dtype=np.float32)
-    floor = kappa(cut, check_prior(prior, found))
-    common = tune_fta(found, None, common=True, cut=cut, prior=prior, empty=empty)
-    thresholds = _best_per_label(found, floor, common)
+    floor = kappa(cut, check_prior(prior, found), measure)
+    common = tune_fta(found, None, objective=objective, common=True, cut=cut, prior=prior, empty=empty)
+    thresholds = _best_per_label(found, measure, floor, common, takes_highest=ties == "highest")
     if value_of_empty > 0:
         _never_predict_labels_without_positives(thresholds, found)
     return thresholds
 
 
-def _best_per_label(found: Estimates, floor: NDArray[np.float32], common: NDArray[np.float32]) -> NDArray[np.float32]:
+def _best_per_label(
+    found: Estimates,
+    measure: LabelMeasure,
+    floor: NDArray[np.float32],
+    common: NDArray[np.float32],
+    takes_highest: bool,
+) -> NDArray[np.float32]:
     label, p = found.P.indices, found.P.data
     has_hit = np.zeros(found.n_labels, dtype=bool)
     has_hit[label[found.is_hit]] = True
@@ -63,13 +76,17 @@ def _best_per_label(found: Estimates, floor: NDArray[np.float32], common: NDArra
     starts = np.concatenate([[0], np.flatnonzero(is_new) + 1])
     size = np.diff(np.concatenate([starts, [len(p)]]))
     running = np.concatenate([[0], np.cumsum(is_hit)])
-    # F = 2 hits / (predicted + positives), with hits and predicted counted from the label's first entry.
-    f = (running[1:] - np.repeat(running[starts], size)) * 2.0
-    f /= np.arange(1, len(p) + 1) + np.repeat(found.positives[place[starts]] - starts, size)
+    # Hits and predictions are counted from the label's first entry.
+    hits, predicted = running[1:] - np.repeat(running[starts], size), np.arange(1, len(p) + 1) - np.repeat(starts, size)
+    f = measure.value(hits, predicted, found.positives[place], found.n_rows, 0.0)
     f[:-1][~is_new & (p[1:] == p[:-1])] = -1.0  # equal probabilities are predicted together
     best = np.maximum.reduceat(f, starts)
     at = np.flatnonzero(f == np.repeat(np.where(best > 0, best, np.inf), size))
     of = place[at]
+    if takes_highest:
+        label_of, first = np.unique(of, return_index=True)
+        thresholds[label_of] = p[at[first]]
+        return thresholds
     is_last = np.concatenate([is_new, [True]])[at]
     next_smaller = np.where(is_last, np.float32(0), p[np.minimum(at + 1, len(p) - 1)])
     least = np.maximum(np.where(is_last, np.float32(0), np.nextafter(next_smaller, np.float32(2))), floor[of])

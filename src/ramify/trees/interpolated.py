@@ -32,6 +32,8 @@ def interpolated_tree(
     max_leaf: int = 100,
     frequency: str | float = "marginal",
     direct: bool = False,
+    literal: bool = False,
+    prune: float = PRUNE,
     context_weight: ArrayLike | None = None,
     tol: float = 1e-4,
     max_iterations: int = 20,
@@ -43,8 +45,10 @@ def interpolated_tree(
     `lam` = 0 is the k-means tree, 1 (the default) is 2-means weighted by frequency, and 2 is Fano's code on the
     smoothed f-tilde (which needs no X). You can pass `lam_prime` = lam / (2 - lam), up to infinity, instead. `gamma`
     smooths the frequencies. `frequency` selects f-tilde, see `ramify.trees.effective_frequency`. `direct`
-    interpolates directly, without weighted 2-means in the middle. `context_weight` is the query frequency of each
-    row. For an arity above 2, binary splits are collapsed so that frequent labels stay shallow. The tree does not
+    interpolates directly, without weighted 2-means in the middle. `literal` assigns labels by Lemma 1 as printed; by
+    default a label's pull on its own centre is taken off its ratio, as it would hold a heavy label where it happens to
+    be. `prune` drops small entries of the PIFA label vectors, 0 keeps all. `context_weight` is the query frequency of
+    each row. For an arity above 2, binary splits are collapsed so that frequent labels stay shallow. The tree does not
     depend on `n_jobs`.
     Paper: Baharav et al. 2021, "Enabling Efficiency-Precision Trade-offs for Label Trees in Extreme Classification",
     section 4.2.
@@ -62,18 +66,20 @@ def interpolated_tree(
     check_number("tol", tol, at_least=0)
     check_number("gamma", gamma, at_least=0)
     check_flag("direct", direct)
+    check_flag("literal", literal)
+    check_number("prune", prune, at_least=0)
     objective = Objective(checked_lam(lam, lam_prime), float(gamma), direct)
     f = marginal_frequency(Y, context_weight)
     f_tilde = effective_frequency(Y, frequency, context_weight)
     if objective.lam == 0:
-        settings: dict[str, Any] = {"tol": tol, "max_iterations": max_iterations, "n_jobs": n_jobs}
+        settings: dict[str, Any] = {"tol": tol, "max_iterations": max_iterations, "prune": prune, "n_jobs": n_jobs}
         return kmeans_tree(X, Y, arity=arity, max_leaf=max_leaf, random_state=random_state, **settings)
     n_threads = number_of_threads(n_jobs)
     from sklearn.utils import check_random_state
 
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     if objective.similarity > 0:
-        vectors = label_vectors(X, Y, prune=PRUNE, n_jobs=n_threads)
+        vectors = label_vectors(X, Y, prune=prune, n_jobs=n_threads)
     else:
         vectors = sp.csr_array(np.zeros((len(f), 1), dtype=np.float32))
 
@@ -91,6 +97,7 @@ def interpolated_tree(
             max_iterations=max_iterations,
             seed=seed,
             n_threads=n_threads,
+            has_own_pull=literal,
         )
 
     tree = from_splits(np.arange(len(f)), split, max_leaf=max_leaf)

@@ -27,13 +27,15 @@ def kmeans_tree(
     max_leaf: int = 100,
     tol: float = 1e-4,
     max_iterations: int = 20,
+    prune: float = PRUNE,
     n_jobs: int | None = None,
     random_state: Any = None,
 ) -> LabelTree:
     """Recursively split the labels by balanced spherical 2-means, until a part has at most `max_leaf` labels.
 
     Each node is a collapsed tree of binary splits, so any arity works. A split stops when the mean cosine to the own
-    centre rises by less than `tol`, or after `max_iterations`. The tree does not depend on `n_jobs`.
+    centre rises by less than `tol`, or after `max_iterations`. `prune` drops entries of the PIFA label vectors below
+    that fraction of their root mean square; 0 keeps all, as the paper does. The tree does not depend on `n_jobs`.
     Paper: Baharav et al. 2021, "Enabling Efficiency-Precision Trade-offs for Label Trees in Extreme Classification",
     section 3.1 (the tree of Parabel).
 
@@ -45,11 +47,12 @@ def kmeans_tree(
     check_integer("max_leaf", max_leaf, at_least=1)
     check_integer("max_iterations", max_iterations, at_least=1, at_most=1_000_000)
     check_number("tol", tol, at_least=0)
+    check_number("prune", prune, at_least=0)
     n_threads = number_of_threads(n_jobs)
     from sklearn.utils import check_random_state
 
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    vectors = label_vectors(X, Y, prune=PRUNE, n_jobs=n_threads)
+    vectors = label_vectors(X, Y, prune=prune, n_jobs=n_threads)
 
     def split(order: NDArray[np.int32], starts: Positions, stops: Positions) -> Positions:
         first_starts, shares = starts, n_children(stops - starts, arity, max_leaf)  # children that each part becomes

@@ -14,6 +14,7 @@ from ramify.trees import LabelTree, one_level_tree
 from shared.rows import row_arrays
 from twins.blocks import thaw
 from twins.models import block_trainer, random_labels, random_rows, random_tree, same_arrays, solver_settings
+from twins.online import Classifier
 from twins.search import label_probabilities, prepared
 
 
@@ -87,6 +88,33 @@ def test_the_same_seed_gives_the_same_table():
     rng = np.random.default_rng(4)
     X, Y, tree = random_rows(rng, 30, 6), random_labels(rng, 30, 12), random_tree(rng, 12)
     assert same_arrays(trained(X, Y, tree, 10).blocks, trained(X, Y, tree, 10).blocks)
+
+
+def test_fobos_on_a_roomy_table_takes_the_steps_of_the_online_learner_in_another_order():
+    """One row: no order, no collisions. Then the weights are those of FOBOS on each node's own classifier."""
+    x, Y = (sparse.csr_array(np.array([row], np.float32)) for row in ([3.0, 0.0, 4.0], [1.0, 0.0, 0.0]))
+    tree = LabelTree.from_nested([[0, 1], 2])
+    fobos = {"loss": "logistic", "learning_rate": 0.8, "l2": 0.1}
+    model = trained(x, Y, tree, 16, max_epochs=3, **fobos)
+    steps = Classifier(4, {"rule": "fobos", **fobos})
+    row = prepared(x.toarray(), True, 0.5)[0]
+    for _ in range(3):
+        steps.step(row, True, 1.0)
+    for children, weights in thaw(model.blocks, 4).values():
+        for column, child in enumerate(children):
+            sign = 1.0 if child == 0 or weights[:, column] @ row > 0 else -1.0
+            np.testing.assert_allclose(sign * weights[:, column], steps.weights, rtol=1e-4, atol=1e-6)
+
+
+def test_fobos_learns_what_dual_coordinate_descent_learns_roughly():
+    rng = np.random.default_rng(1)
+    X, Y = random_rows(rng, 300, 10), random_labels(rng, 300, 20, share=0.05)
+    tree = LabelTree.from_nested([[0, 1, 2, 3, 4, 5, 6, 7, 8], list(range(9, 20))])
+    dual = all_probabilities(trained(X, Y, tree, 20, loss="logistic", max_epochs=60), X)
+    descent = all_probabilities(trained(X, Y, tree, 20, loss="logistic", max_epochs=60, learning_rate=1.0, l2=1e-4), X)
+    assert np.corrcoef(dual.ravel(), descent.ravel())[0, 1] > 0.9
+    with pytest.raises(ValueError, match="FOBOS trains only weights that nodes share"):
+        block_trainer(X, Y, tree).train(solver_settings(learning_rate=1.0))
 
 
 @pytest.mark.parametrize("bits", [-1, 0, 4, 33, 1000])

@@ -270,3 +270,42 @@ def test_the_command_line_sets_parameters_and_refuses_others(files, capsys):
     assert "LOMTreeClassifier has no such parameter" in capsys.readouterr().err
     assert run([*command, "--arity", "3"]) == 2
     assert "--arity is not for --classifier lomtree" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("sizes", [[1, 1, 1], [700], [3, 500, 1]])
+def test_a_filter_tree_learns_in_pieces_what_it_learns_at_once(rows, sizes):
+    whole = FilterTreeClassifier(shuffle=False, random_state=0).fit(rows.X, rows.y)
+    cut = FilterTreeClassifier(random_state=0)
+    for start, stop in pieces(1500, sizes):
+        cut.partial_fit(rows.X[start:stop], rows.y[start:stop], classes=np.unique(rows.y))
+    np.testing.assert_array_equal(whole.predict(rows.X), cut.predict(rows.X))
+    assert cut.won_ == whole.won_
+
+
+def test_a_filter_tree_resumes_from_a_file_and_refuses_a_class_outside_its_tournament(rows, tmp_path):
+    clf = FilterTreeClassifier(random_state=0).partial_fit(rows.X[:500], rows.y[:500])
+    clf.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    for one in (clf, again):
+        one.partial_fit(rows.X[500:], rows.y[500:])
+    np.testing.assert_array_equal(clf.predict_proba(rows.X), again.predict_proba(rows.X))
+    assert clf.won_ == again.won_
+    before = clf.predict_proba(rows.X)
+    with pytest.raises(ValueError, match=r"class 99 is not in the tournament: name all classes .*classes="):
+        clf.partial_fit(rows.X[:2], [0, 99])
+    np.testing.assert_array_equal(clf.predict_proba(rows.X), before)
+    assert 99 not in clf.classes_
+
+
+def test_one_against_all_that_grows_stays_on_one_level_past_the_usual_width():
+    X = np.eye(300, dtype=np.float32)
+    clf = make_classifier("online-oaa", random_state=0).partial_fit(X[:5], np.arange(5))
+    clf.partial_fit(X, np.arange(300))
+    assert clf.tree_.height == 1
+    assert len(clf.tree_.leaf_of) == 300
+
+
+def test_the_online_random_tree_descends_greedily(rows):
+    clf = make_classifier("online-random-tree", random_state=0).fit(rows.X, rows.y)
+    assert clf.predict_proba(rows.X[:20], top_k=12).nnz < 80  # of 240: it does not look at every leaf
+    assert clf.n_inner_products(rows.X[:20], top_k=1) <= 20 * 2 * clf.tree_.height

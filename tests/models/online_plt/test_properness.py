@@ -1,4 +1,4 @@
-"""Definitions 1 and 2 of the online-plt paper: online classifiers are those of an incremental PLT on the final tree.
+"""Definitions 1 and 2 of "Online probabilistic label trees": online classifiers are those of an incremental PLT.
 
 Weights are compared for equality, not closeness: the auxiliary classifiers and the lazy blocks must not change a bit.
 """
@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ramify import OnlinePLTClassifier
+from ramify.optimizers import AdaGrad
+from ramify.trees import LabelTree
 from shared.online_models import LEARNERS, N_FEATURES, POLICIES, stream, weights_by_labels
 
 
@@ -38,8 +40,84 @@ def test_online_weights_equal_incremental_weights_on_the_final_tree(policy, lear
         incremental = OnlinePLTClassifier(policy=None, tree=tree, **LEARNERS[learner], random_state=seed, shuffle=False)
         incremental.fit(X, Y)
         assert weights_by_labels(online) == weights_by_labels(incremental)
-        # Definition 2: at most twice the updates.
+        # Definition 2, time: at most twice the updates.
         assert online.model_.learner.n_updates <= 2 * incremental.model_.learner.n_updates
+
+
+def n_classifiers(clf, with_auxiliary):
+    """Linear classifiers that a model holds: one per column of a block, and of those the auxiliary ones (theta)."""
+    child = clf.model_.learner.state(1)["column_child"]
+    return int((child >= (-1 if with_auxiliary else 0)).sum())
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("n_rows", [60, 600])
+def test_definition_2_memory_stays_within_a_constant_factor_of_the_incremental_plt(policy, n_rows):
+    """At most two classifiers per node, and bytes within a factor that does not grow with the stream."""
+    X, Y = stream(7, n_rows=n_rows, n_labels=n_rows // 3)
+    online = OnlinePLTClassifier(**POLICIES[policy], random_state=0).partial_fit(X, Y)
+    incremental = OnlinePLTClassifier(policy=None, tree=online.tree_, random_state=0, shuffle=False).fit(X, Y)
+    assert n_classifiers(online, False) == n_classifiers(incremental, False)
+    assert n_classifiers(online, True) <= 2 * online.tree_.n_nodes
+    for clf in (online, incremental):
+        clf.predict_proba(X[:1], top_k=1)  # learns what waits
+    assert online.memory_ <= 4 * incremental.memory_
+
+
+def test_the_first_step_is_that_of_the_authors_program():
+    """napkinXC: learning_rate * sqrt(1 / (eps + G)) * g, with g = -1/2 for the first example of a class and bias 1."""
+    for in_root, factor in ((True, 1 / np.sqrt(0.01 + 0.25)), (False, 1 / (0.5 + 0.01))):
+        steps = AdaGrad(learning_rate=1.0, eps=0.01, decay=0.0, eps_in_root=in_root)
+        tree = LabelTree([-1, 0, 0], [-1, 0, 1])
+        clf = OnlinePLTClassifier(policy=None, tree=tree, optimizer=steps, bias=0.0, shuffle=False)
+        clf.fit(np.array([[1.0]]), np.array([[1, 0]]))
+        path = clf.model_.learner.explain(np.array([0], np.int32), np.ones(1, np.float32), 0)
+        [added] = [contributions for node, _, _, contributions in path if node > 0]
+        assert added[0] == pytest.approx(0.5 * factor, rel=1e-3)
+
+
+def test_plain_siblings_are_those_of_labels_given_as_collections():
+    """With `normalize_siblings=False` a class is a collection of one label: same tree, same weights, same answers."""
+    X, y = stream(2, n_rows=200, multiclass=True)
+    settings = {"policy": "best", "arity": 2, "max_leaf": 3, "random_state": 0}
+    plain = OnlinePLTClassifier(normalize_siblings=False, **settings).partial_fit(X, y)
+    several = OnlinePLTClassifier(**settings).partial_fit(X, [[label] for label in y.tolist()])
+    shared = OnlinePLTClassifier(**settings).partial_fit(X, y)
+    order = [plain.classes_.tolist().index(label) for label in several.classes_.tolist()]
+    np.testing.assert_array_equal(
+        plain.predict_proba(X, top_k=30).toarray()[:, order], several.predict_proba(X, top_k=30).toarray()
+    )
+    np.testing.assert_allclose(shared.predict_proba(X).sum(axis=1), 1, rtol=1e-5)
+    assert (plain.predict_proba(X).sum(axis=1) != 1).any()
+    frozen = plain.freeze(prune=0.0)
+    assert np.abs(frozen.predict_proba(X) - plain.predict_proba(X)).max() < 0.05
+    assert not np.allclose(frozen.predict_proba(X).sum(axis=1), 1, rtol=1e-3)
+
+
+def test_a_beam_of_one_is_greedy_descent():
+    """One node per level is opened; leaves met on the way count too."""
+    X, y = stream(4, n_rows=300, n_labels=40, multiclass=True)
+    exact = OnlinePLTClassifier(policy="random", arity=2, max_leaf=2, random_state=0).partial_fit(X, y)
+    greedy = OnlinePLTClassifier(policy="random", arity=2, max_leaf=2, beam=1, random_state=0).partial_fit(X, y)
+    learner, tree = greedy.model_.learner, exact.tree_
+    assert tree.to_nested() == greedy.tree_.to_nested()
+    found = greedy.predict_proba(X[:50], top_k=1)
+    probabilities = exact.predict_proba(X[:50])
+    differs = 0
+    for row in range(50):
+        node, (indices,) = 0, np.nonzero(X[row])
+        values = X[row, indices].astype(np.float32)
+        product, best = 1.0, 0.0
+        while node is not None:
+            children = learner.children(node)
+            p = [product * one for one in learner.probabilities(node, indices.astype(np.int32), values)]
+            best = max([best, *(one for one, child in zip(p, children, strict=True) if learner.is_leaf(child))])
+            inner = [(one, child) for one, child in zip(p, children, strict=True) if not learner.is_leaf(child)]
+            product, node = max(inner, default=(0.0, None))
+        assert found.data[row] == pytest.approx(best, rel=1e-5)
+        assert found.data[row] == pytest.approx(probabilities[row, int(found.indices[row])], rel=1e-5)
+        differs += found.data[row] < probabilities[row].max() - 1e-6
+    assert differs > 0  # otherwise the test would not tell it from an exact search
 
 
 @settings(max_examples=30, deadline=None)

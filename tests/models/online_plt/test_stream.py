@@ -334,7 +334,7 @@ def test_a_tree_of_one_level_is_one_against_all_with_every_policy():
 
 def test_a_warm_start_on_a_sample_goes_on_with_new_labels():
     data = make_multilabel(600, 80, 300, random_state=2)
-    clf = OnlinePLTClassifier(policy="best", random_state=0).warm_start(data.X[:100], data.Y[:100])
+    clf = OnlinePLTClassifier(policy="best", shuffle=False, random_state=0).warm_start(data.X[:100], data.Y[:100])
     assert clf.tree is None
     known = set(clf.tree_.label[clf.tree_.label >= 0].tolist())
     assert known == set(data.Y[:100].indices.tolist())
@@ -343,6 +343,7 @@ def test_a_warm_start_on_a_sample_goes_on_with_new_labels():
     assert clf.n_examples_ == 600
     incremental = OnlinePLTClassifier(policy=None, tree=clf.tree_, random_state=0)
     assert incremental.partial_fit(data.X, data.Y).n_labels_ == clf.n_labels_
+    assert weights_by_labels(clf) == weights_by_labels(incremental)  # as if the tree had been known from the start
     fixed = OnlinePLTClassifier(policy=None).warm_start(data.X, data.Y)  # a tree that never grows
     assert fixed.partial_fit(data.X[:5], data.Y[:5]).n_examples_ == 605
 

@@ -247,7 +247,7 @@ def test_thresholds_may_be_learned_while_it_learns_on(data):
         ({"rank": 0}, "rank must be"),
         ({"hash_bits": 31}, "hash_bits must be"),
         ({"output_weights": "own"}, "output_weights must be"),
-        ({"output_weights": "leaf", "weights": "full"}, "needs weights='low_rank'"),
+        ({"output_weights": "leaf", "weights": "full"}, "needs weights='low_rank' or 'hashed'"),
         ({"leaf_bias": 1}, "leaf_bias must be True or False"),
         ({"optimizer": AdaGrad(learning_rate=0)}, "learning_rate must be"),
         ({"optimizer": AdaGrad(eps=0)}, "eps must be"),

@@ -152,7 +152,7 @@ def _print_costs(costs: dict[str, Any]) -> None:
             output.show(f"  {one['blocks']:3d} {one['products']:6,d}  {label}", **CUT)
 
 
-# --- candidate trees: table 2 of the hierarchical-spectral paper -----------------------------------------------------
+# --- candidate trees: table 2 of Mineiro and Karampatziakis 2015 -----------------------------------------------------
 
 
 def _candidate_nodes(model: Any, *, depth: int, top: int) -> list[dict[str, Any]]:

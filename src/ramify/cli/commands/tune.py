@@ -42,9 +42,13 @@ class Method(str, Enum):
 
 
 class TuneObjective(str, Enum):
-    """An F measure, or time."""
+    """A measure of decisions, or time."""
 
     macro_f1 = "macro_f1"
+    macro_f2 = "macro_f2"
+    macro_f05 = "macro_f0.5"
+    macro_jaccard = "macro_jaccard"
+    macro_g_mean = "macro_g_mean"
     micro_f1 = "micro_f1"
     example_f1 = "example_f1"
     latency = "latency"
@@ -54,7 +58,7 @@ def tune(
     data: DataFile,
     model: ModelDirectory,
     objective: Annotated[
-        TuneObjective, typer.Option(help="F measure to maximise, or latency to choose a faster tree.")
+        TuneObjective, typer.Option(help="Measure to maximise, or latency to choose a faster tree.")
     ] = TuneObjective.macro_f1,
     method: Annotated[
         Method, typer.Option(help="ofo: online; fta: fixed thresholds; sto: sorted probabilities.")

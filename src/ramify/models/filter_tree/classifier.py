@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
 
 from ramify import _core
 from ramify.base.one_class import OneClassARow, check_regressor, class_columns, regressor_parameters
-from ramify.base.training import TrainingData
-from ramify.common.progress import phase
-from ramify.common.validation import check_flag, check_integer
+from ramify.base.schema import check_as_many_rows
+from ramify.base.training import TrainingData, weighted_rows
+from ramify.common.progress import phase, shown
+from ramify.common.validation import check_flag, check_integer, check_jobs
 from ramify.models.filter_tree.model import FilterTreeModel
 from ramify.optimizers import Optimizer
 
@@ -28,7 +32,7 @@ class FilterTreeClassifier(OneClassARow):
     loss, optimizer
         Of the matches' linear regressors, as in `LOMTreeClassifier`.
     n_epochs, shuffle
-        Passes over the rows, and whether in random order.
+        For `fit`: passes over the rows, and whether in random order. `partial_fit` takes rows in their order.
     normalize, bias
         Scale rows to unit length; value of the constant feature (0: none).
     vectorizer : None, TextVectorizer or HashingTextVectorizer
@@ -79,28 +83,55 @@ class FilterTreeClassifier(OneClassARow):
         check_flag("verbose", self.verbose)
 
     def _train(self, data: TrainingData) -> FilterTreeModel:
-        labels = class_columns(data.Y, type(self).__name__)
-        n_labels = data.n_labels
+        class_columns(data.Y, type(self).__name__)
         generator = np.random.default_rng(data.seed)
-        settings = regressor_parameters(self)
-        order = generator.permutation(n_labels).astype(np.int32)
-        tournament = _core.FilterTree(_core.RegressorSettings(**settings), order)
-        total = float(data.X.shape[0] if data.sample_weight is None else data.sample_weight.sum(dtype=np.float64))
-        progress = _core.Progress()
-        for _ in range(self.n_epochs):
-            rows = generator.permutation(data.X.shape[0]) if self.shuffle else None
-            with phase("learning", progress):
-                won = tournament.learn(data.X, labels, data.sample_weight, rows, progress)
-        return FilterTreeModel(
-            tournament,
+        order = generator.permutation(data.n_labels).astype(np.int32)
+        model = FilterTreeModel(
             order,
-            settings=settings,
-            # Never so little that another class would be more probable, nor certain.
-            won=max((won + 1) / (total + 2), 2 / (n_labels + 1)) if n_labels > 1 else 1.0,
-            n_labels=n_labels,
+            settings=regressor_parameters(self),
+            n_labels=data.n_labels,
             n_features=data.n_features,
             is_multiclass=data.is_multiclass,
         )
+        progress = _core.Progress()
+        for _ in range(self.n_epochs):
+            rows = generator.permutation(data.X.shape[0]) if self.shuffle else None
+            model.forget_wins()  # those of the last pass count
+            with phase("learning", progress):
+                model.learn(data.X, data.Y, data.sample_weight, rows, progress)
+        return model
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> FilterTreeClassifier:
+        """Learn these rows, in their order, on top of what is known.
+
+        The tournament is drawn by the first call, from `classes` or else from the classes of its rows; later calls take
+        no others. A rejected or interrupted piece leaves the model as it was.
+        """
+        with shown(self.verbose is True), self._lock():
+            self._check_parameters()
+            check_jobs(self.n_jobs)
+            if "fitted_" not in self.__dict__:
+                online = clone(self).set_params(n_epochs=1, shuffle=False)
+                self._set_fitted(online._fitted_on(X, y, sample_weight, classes))
+                return self
+            fitted = self.fitted_
+            schema, model = fitted.schema, fitted.model
+            assert isinstance(model, FilterTreeModel)
+            with schema.labels.unchanged_on_failure():
+                rows, indicator = schema.rows(X), schema.labels.extend(y)
+                check_as_many_rows(rows.shape[0], indicator)
+                if indicator.shape[1] > model.n_labels:
+                    raise ValueError(
+                        f"class {schema.label_of(model.n_labels)!r} is not in the tournament: name all classes in the "
+                        "first call of partial_fit (classes=…), or use LOMTreeClassifier"
+                    )
+                class_columns(indicator, type(self).__name__)
+                learned = copy.deepcopy(model)
+                learned.learn(*weighted_rows(rows, indicator, sample_weight), None, None)
+                fitted.model = learned
+        return self
 
     @property
     def won_(self) -> float:

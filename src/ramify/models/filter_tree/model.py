@@ -25,22 +25,44 @@ class FilterTreeModel(Model):
 
     def __init__(
         self,
-        tournament: _core.FilterTree,
         order: NDArray[np.int32],
         *,
         settings: dict[str, Any],
-        won: float,
         n_labels: int,
         n_features: int,
         is_multiclass: bool,
     ) -> None:
-        self.tournament = tournament
+        self.tournament = _core.FilterTree(_core.RegressorSettings(**settings), order)
         self.order = order
         self.settings = settings
-        self.won = won
+        self.won = 1.0
+        # Weight of the rows learned, and of those among them whose class won just before.
+        self.n_learned, self.n_won = 0.0, 0.0
         self.n_labels = n_labels
         self.n_features = n_features
         self.is_multiclass = is_multiclass
+
+    # --- learning -------------------------------------------------------------------------------------------------
+
+    def learn(
+        self,
+        X: sparse.csr_array,
+        Y: sparse.csr_array,
+        weight: NDArray[np.float32] | None,
+        order: NDArray[np.int64] | None,
+        progress: _core.Progress | None,
+    ) -> None:
+        """Learn rows of one class each, in the order given or their own."""
+        labels = np.ascontiguousarray(Y.indices, dtype=np.int32)
+        self.n_won += self.tournament.learn(X, labels, weight, order, progress)
+        self.n_learned += float(X.shape[0] if weight is None else weight.sum(dtype=np.float64))
+        # Never so little that another class would be more probable, nor certain.
+        share, least = (self.n_won + 1) / (self.n_learned + 2), 2 / (self.n_labels + 1)
+        self.won = max(share, least) if self.n_labels > 1 else 1.0
+
+    def forget_wins(self) -> None:
+        """Count wins from now on."""
+        self.n_learned, self.n_won = 0.0, 0.0
 
     @property
     def _rest(self) -> np.float32:
@@ -74,7 +96,8 @@ class FilterTreeModel(Model):
         raise ValueError("a FilterTreeClassifier has no paths to explain: a tournament only has a winner")
 
     def state(self) -> State:
-        values = {**self.shape_values(), "settings": self.settings, "won": self.won}
+        counts = {"won": self.won, "n_learned": self.n_learned, "n_won": self.n_won}
+        values = {**self.shape_values(), "settings": self.settings, **counts}
         return State(values, {"order": self.order, **self.tournament.state()})
 
     @classmethod
@@ -82,7 +105,9 @@ class FilterTreeModel(Model):
         shape, order, settings = shape_of(state.values), state.arrays["order"], dict(state.values["settings"])
         if len(order) != shape["n_labels"]:
             raise ValueError(f"expected a tournament of {shape['n_labels']} classes, got {len(order)}")
-        tournament = _core.FilterTree(_core.RegressorSettings(**settings), order)
-        tournament.restore(state.arrays)
-        won = check_number("won", state.values["won"], above=0, at_most=1)
-        return cls(tournament, order, settings=settings, won=won, **shape)
+        model = cls(order, settings=settings, **shape)
+        model.tournament.restore(state.arrays)
+        model.won = check_number("won", state.values["won"], above=0, at_most=1)
+        for name in ("n_learned", "n_won"):  # version 2 has none
+            setattr(model, name, check_number(name, state.values.get(name, 0.0), at_least=0))
+        return model

@@ -32,7 +32,7 @@ PAPERS_ARITIES = (2, 100)
 ALPHAS = {"fair": 0.2}
 PAPERS_ALPHA = 0.75
 OPTIMIZERS = {
-    "adagrad": {"learning_rate": 2.0, "eps": 0.2, "decay": 0.5},
+    "adagrad": {"learning_rate": 2.0, "eps": 0.2, "decay": 0.5, "eps_in_root": False},
     "fobos": {"learning_rate": 2.0, "l2": 1e-6},
 }
 # Features of rows that wait to be learned; fewer with a budget, which is checked when they are learned.
@@ -71,11 +71,17 @@ class OnlinePLTClassifier(OnlineClassifier):
         "fair": how many times the average of its siblings' labels a child may have, at least 1.
     optimizer : "adagrad", "fobos", AdaGrad or FOBOS
         Update rule of the node classifiers, with its settings (`ramify.optimizers`). By default
-        AdaGrad(learning_rate=2.0, eps=0.2, decay=0.5); the paper has 1, 0.01, 0, and a bias of 1.
+        AdaGrad(learning_rate=2.0, eps=0.2, decay=0.5); the paper's are in `from_paper`.
     n_epochs, shuffle
         For `fit`: passes over the rows, and whether in random order. `partial_fit` takes rows in their order.
     normalize, bias
         Scale rows to unit length; value of the constant feature (0: none).
+    normalize_siblings : bool
+        With 1-D y, exactly one child of a node holds the class: probabilities of siblings are proportional to their
+        odds and sum to one, in predictions and in the policy's score. False: each child has its own probability, as in
+        the paper, and those of a row need not sum to one. Labels given as collections always have their own.
+    beam : int or None
+        Nodes kept per level while searching; None searches exactly, 1 is greedy descent. Fixed when learning begins.
     memory_budget : int or None
         Bytes that weights and rows that wait to be learned may take; near it the features of least weight are dropped.
         Labels are never dropped, so nodes, the labels' places and their names are not bounded by it (`memory_`).
@@ -111,6 +117,8 @@ class OnlinePLTClassifier(OnlineClassifier):
         shuffle: bool = True,
         normalize: bool = True,
         bias: float = 0.2,
+        normalize_siblings: bool = True,
+        beam: int | None = None,
         memory_budget: int | None = None,
         vectorizer: Any = None,
         n_jobs: int | None = None,
@@ -128,6 +136,8 @@ class OnlinePLTClassifier(OnlineClassifier):
         self.shuffle = shuffle
         self.normalize = normalize
         self.bias = bias
+        self.normalize_siblings = normalize_siblings
+        self.beam = beam
         self.memory_budget = memory_budget
         self.vectorizer = vectorizer
         self.n_jobs = n_jobs
@@ -148,6 +158,9 @@ class OnlinePLTClassifier(OnlineClassifier):
         check_integer("n_epochs", self.n_epochs, at_least=1)
         check_flag("shuffle", self.shuffle)
         check_flag("normalize", self.normalize)
+        check_flag("normalize_siblings", self.normalize_siblings)
+        if self.beam is not None:
+            check_integer("beam", self.beam, at_least=1, at_most=2**31 - 1)
         check_number("bias", self.bias, at_least=0)
         if self.memory_budget is not None:
             check_integer("memory_budget", self.memory_budget, at_least=1, at_most=2**62)
@@ -165,17 +178,18 @@ class OnlinePLTClassifier(OnlineClassifier):
     def _learner_settings(self, *, is_multiclass: bool, seed: int) -> dict[str, Any]:
         arity, max_leaf = self._arities()
         rule, steps = resolve_optimizer(self.optimizer, OPTIMIZERS)
-        steps = {"eps": 0.2, "decay": 0.5, "l2": 1e-6} | steps  # those of the other rule do not count
+        steps = {"eps": 0.2, "decay": 0.5, "eps_in_root": False, "l2": 1e-6} | steps  # those of the other rule: unused
         budget = self.memory_budget or 0
         return {
             "rule": rule,
             "learning_rate": steps["learning_rate"],
             "eps": steps["eps"],
+            "eps_in_root": steps["eps_in_root"],
             "decay": steps["decay"],
             "l2": steps["l2"],
             "normalize": self.normalize,
             "bias": float(self.bias),
-            "is_multiclass": is_multiclass,
+            "is_multiclass": is_multiclass and self.normalize_siblings,
             "buffer_entries": min(BUFFER_ENTRIES, max(LEAST_BUFFER, budget // BUDGET_SHARE))
             if budget
             else BUFFER_ENTRIES,
@@ -185,6 +199,7 @@ class OnlinePLTClassifier(OnlineClassifier):
             "fair_share": float(self.fair_share),
             "arity": arity,
             "pre_leaf_arity": max_leaf,
+            "beam": self.beam or 0,
             "seed": seed,
         }
 
@@ -314,6 +329,7 @@ class OnlinePLTClassifier(OnlineClassifier):
             calibrate=False,
             normalize=model.settings["normalize"],
             bias=frozen_model.trees[0].bias,
+            beam=self.beam,
             vectorizer=self.vectorizer,
             n_jobs=self.n_jobs,
             random_state=self.random_state,

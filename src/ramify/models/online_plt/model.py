@@ -126,7 +126,7 @@ class OnlinePLTModel(OnlineModel):
                     n_features=self.n_features,
                     normalize=self.settings["normalize"],
                     bias=bias if bias != np.float32(self.settings["bias"]) else self.settings["bias"],
-                    is_multiclass=self.is_multiclass,
+                    is_multiclass=self.settings["is_multiclass"],
                 )
             ]
         )

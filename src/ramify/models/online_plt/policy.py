@@ -17,7 +17,8 @@ class GrowingTree:
 
     `x` is the row as (indices, values), `label` the new label's column. Nodes are numbers; the root is 0. Answer an
     inner node and False to add the leaf to it; an inner node and True to put a new node above its children first; a
-    leaf and True to split it. Paper: online-plt, algorithm 4 and figure 1.
+    leaf and True to split it. Paper: Jasinska-Kobus et al., "Online probabilistic label trees", algorithm 4 and
+    figure 1.
 
     >>> from ramify import OnlinePLTClassifier
     >>> def beside_the_first(tree, x, label):

@@ -121,6 +121,11 @@ class PLTClassifier(ExtremeClassifier):
         if self.hash_bits is not None:
             check_integer("hash_bits", self.hash_bits, at_least=5, at_most=32)
         check_flag("calibrate", self.calibrate)
+        if self._solver().optimizer is not None and (self.hash_bits is None or self.calibrate):
+            raise ValueError(
+                "a solver with optimizer=FOBOS(...) needs hash_bits=… and calibrate=False; without hashing, use "
+                "OnlinePLTClassifier(tree=…, policy=None, optimizer=FOBOS(...))"
+            )
         check_flag("normalize", self.normalize)
         check_number("bias", self.bias, at_least=0)
         self._search_options()

@@ -40,7 +40,8 @@ class OperatingPoint:
 class ParetoCurve:
     """Operating points by rising lambda, the rule, and the point that it chooses.
 
-    Paper: efficiency-precision label trees, figure 2.
+    Paper: Baharav et al., "Enabling Efficiency-Precision Trade-offs for Label Trees in Extreme Classification",
+    figure 2.
     """
 
     k: int

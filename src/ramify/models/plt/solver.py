@@ -5,8 +5,10 @@ from __future__ import annotations
 from sklearn.base import BaseEstimator
 
 from ramify.common.validation import check_choice, check_integer, check_number
+from ramify.optimizers import FOBOS, resolve_optimizer
 
 LOSSES = ("squared_hinge", "logistic")
+OPTIMIZERS = {"fobos": {"learning_rate": 1.0, "l2": 1e-6}}
 
 
 class PLTSolver(BaseEstimator):  # type: ignore[misc]
@@ -25,6 +27,9 @@ class PLTSolver(BaseEstimator):  # type: ignore[misc]
         Dual steps below this are not taken.
     prune : float
         Weights of at most this size are dropped.
+    optimizer : None or FOBOS
+        None: dual coordinate descent. FOBOS: stochastic gradient descent with an L2 regulariser on the logistic loss,
+        as in Jasinska et al. 2016, appendix B; for weights that nodes share by hashing (`hash_bits`), not calibrated.
 
     >>> from ramify import PLTClassifier
     >>> PLTClassifier(solver=PLTSolver(C=4, n_epochs=20)).get_params()["solver__C"]
@@ -40,6 +45,7 @@ class PLTSolver(BaseEstimator):  # type: ignore[misc]
         n_epochs: int | None = None,
         tol: float = 0.01,
         prune: float = 0.1,
+        optimizer: FOBOS | None = None,
     ) -> None:
         self.loss = loss
         self.C = C
@@ -47,6 +53,7 @@ class PLTSolver(BaseEstimator):  # type: ignore[misc]
         self.n_epochs = n_epochs
         self.tol = tol
         self.prune = prune
+        self.optimizer = optimizer
 
     def check_parameters(self) -> None:
         """Reject bad parameters by name, value and range."""
@@ -58,3 +65,14 @@ class PLTSolver(BaseEstimator):  # type: ignore[misc]
             check_integer("n_epochs", self.n_epochs, at_least=1)
         check_number("tol", self.tol, at_least=0)
         check_number("prune", self.prune, at_least=0)
+        if self.optimizer is not None and self.loss != "logistic":
+            raise ValueError(
+                f"optimizer=FOBOS(...) minimises the logistic loss: give loss='logistic', got {self.loss!r}"
+            )
+        self.steps()
+
+    def steps(self) -> dict[str, float]:
+        """Rate and regulariser of FOBOS; a rate of 0 stands for dual coordinate descent."""
+        if self.optimizer is None:
+            return {"learning_rate": 0.0, "l2": 0.0}
+        return resolve_optimizer(self.optimizer, OPTIMIZERS)[1]

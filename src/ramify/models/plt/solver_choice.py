@@ -53,6 +53,10 @@ def choose_solver(
         POSITIVE_WEIGHTS[given.loss] if given.positive_weight is None else (float(given.positive_weight),),
         EPOCHS if given.n_epochs is None else (given.n_epochs,),
     )
+    start = (len(axes[0]) // 2, min(START_WEIGHT[is_multiclass], len(axes[1]) - 1), 0)
+    if given.optimizer is not None:  # it takes neither C nor weights, and its epochs are of another kind
+        axes = tuple((values[place],) for values, place in zip(axes, start, strict=True))  # type: ignore[assignment]
+        start = (0, 0, 0)
     share = min(1.0, max(LEAST_SHARE, ENOUGH_WORK / max(trainer.total_work, 1)))
     tried: dict[tuple[int, ...], tuple[Trial, Link]] = {}
 
@@ -67,7 +71,7 @@ def choose_solver(
             loss, link = _held_out_loss(*of_solver, stands_for, is_multiclass)
             tried[place] = Trial(*_values(axes, place), loss), link
 
-    best: tuple[int, ...] = (len(axes[0]) // 2, min(START_WEIGHT[is_multiclass], len(axes[1]) - 1), 0)
+    best: tuple[int, ...] = start
     if max(map(len, axes)) == 1 and not calibrate:
         chosen = Trial(*_values(axes, best), float("nan"))
         return SolverChoice(_core_settings(given, *chosen[:3]), IDENTITY, chosen, [])
@@ -110,6 +114,7 @@ def _core_settings(given: PLTSolver, C: float, positive_weight: float, n_epochs:
         max_epochs=n_epochs,
         eps=given.tol,
         prune=given.prune,
+        **given.steps(),
     )
 
 

@@ -23,7 +23,8 @@ class TreeSoftmaxClassifier(ExtremeClassifier):
 
     One class a row: hierarchical softmax, children of a node sharing its probability. Several labels: a probabilistic
     label tree, each child deciding for itself. Prediction is an exact best-first search.
-    Papers: efficiency-precision label trees, sections 1 and 5.2 (fastText on other trees than Huffman's); Joulin et
+    Papers: Baharav et al., "Enabling Efficiency-Precision Trade-offs for Label Trees in Extreme Classification",
+    sections 1 and 5.2 (fastText on other trees than Huffman's); Joulin et
     al. 2016; Jasinska-Kobus et al. 2020 (extremeText's loss).
 
     Parameters

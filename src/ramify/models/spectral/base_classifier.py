@@ -21,7 +21,7 @@ class BaseClassifier:
     """Weights of labels, biases of labels and of slots (a candidate in a leaf), and AdaGrad's sums beside them.
 
     The arrays are described in core/spectral/base.hpp; they may be memory-mapped.
-    Paper: hierarchical-spectral, section 3.5.
+    Paper: Mineiro and Karampatziakis 2015, "A Hierarchical Spectral Method for Extreme Classification", section 3.5.
     """
 
     arrays: dict[str, NDArray[np.float32]]
@@ -95,6 +95,15 @@ class BaseClassifier:
 
         A new slot of a label that has others begins with the mean of what they have learned.
         """
+        if (
+            self.weights == "hashed"
+            and self.has_slot_weights
+            and not np.array_equal(old_slot, np.arange(len(old_slot)))
+        ):
+            raise ValueError(
+                "leaves with hashed weights of their own cannot take new candidates: fit again, or give "
+                "output_weights='shared'"
+            )
         arrays = dict(self.arrays)
         for name in ("label_bias", "label_bias_sum"):
             arrays[name] = _longer(arrays[name], n_labels)

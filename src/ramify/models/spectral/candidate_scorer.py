@@ -21,7 +21,8 @@ class CandidateScorer(BaseEstimator):  # type: ignore[misc]
         2**hash_bits.
     rank, hash_bits : int
     output_weights : "shared" or "leaf"
-        Low rank: a label's weights are the same in all leaves, or each leaf has its own.
+        A label's weights are the same in all leaves, or each leaf has its own: instead of the shared ones (low rank),
+        or beside them in the same table (hashed: multi-task hashing of leaf x feature).
     leaf_bias : bool
         Each leaf has its own bias for each of its candidates.
     optimizer : "adagrad" or AdaGrad
@@ -65,8 +66,8 @@ class CandidateScorer(BaseEstimator):  # type: ignore[misc]
         check_integer("rank", self.rank, at_least=1, at_most=2**16)
         check_integer("hash_bits", self.hash_bits, at_least=0, at_most=30)
         check_choice("output_weights", self.output_weights, ["shared", "leaf"])
-        if self.output_weights == "leaf" and self.weights != "low_rank":
-            raise ValueError(f"output_weights='leaf' needs weights='low_rank', got weights={self.weights!r}")
+        if self.output_weights == "leaf" and self.weights == "full":
+            raise ValueError("output_weights='leaf' needs weights='low_rank' or 'hashed', got weights='full'")
         check_flag("leaf_bias", self.leaf_bias)
         check_integer("n_epochs", self.n_epochs, at_least=1, at_most=2**31 - 1)
         check_flag("shuffle", self.shuffle)

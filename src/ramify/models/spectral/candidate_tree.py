@@ -39,6 +39,7 @@ class TreeSettings:
     max_iterations: int = 6
     tol: float = 0.01
     cg_iterations: int = 8
+    squares_frequency: bool = False
 
     def core(self, keeps_inner: bool) -> _core.CandidateTreeSettings:
         return _core.CandidateTreeSettings(
@@ -54,6 +55,7 @@ class TreeSettings:
             max_iterations=self.max_iterations,
             tolerance=self.tol,
             cg_iterations=self.cg_iterations,
+            squares_frequency=self.squares_frequency,
         )
 
 
@@ -73,7 +75,8 @@ def grow_candidate_tree(
 ) -> CandidateTree:
     """Split the rows by eigen-splits until the depth, or the wanted recall of a node's candidates, is reached.
 
-    Rows go both ways in fractions. Paper: hierarchical-spectral, section 3.4. `head` labels are candidates everywhere,
+    Rows go both ways in fractions. Paper: Mineiro and Karampatziakis, "A Hierarchical Spectral Method for Extreme
+    Classification", section 3.4. `head` labels are candidates everywhere,
     and the splits do not care about them (its discussion). `space`: rows are split where their features are projected
     to, as many numbers for each feature, one feature after the other (`learn_space`).
     """
@@ -180,7 +183,8 @@ class CandidateTree:
     def most_frequent(self, top: int) -> list[list[tuple[int, float]]]:
         """Of each node the labels that most of its training rows have, with their expected numbers of rows.
 
-        Paper: hierarchical-spectral, section 5.1 (table 2).
+        Paper: Mineiro and Karampatziakis, "A Hierarchical Spectral Method for Extreme Classification", section 5.1
+        (table 2).
         """
         n_nodes = len(self.arrays["child"])
         node, label, count = self._counts()

@@ -22,7 +22,7 @@ from ramify.models.spectral.base_classifier import BaseClassifier, old_slots
 from ramify.models.spectral.candidate_scorer import CandidateScorer
 from ramify.models.spectral.candidate_tree import CandidateTree, depth_recalls, grow_candidate_tree
 from ramify.models.spectral.frequency import frequency_recall, most_frequent_labels
-from ramify.models.spectral.learned_space import learn_space
+from ramify.models.spectral.learned_space import given_space, learn_space
 from ramify.models.spectral.model import SpectralModel
 from ramify.models.spectral.parameters import MAX_LEAVES, check_parameters, read_tree_options, tree_settings
 from ramify.models.spectral.scaling import Normalization, scaled_rows
@@ -52,11 +52,12 @@ class SpectralTreeClassifier(ExtremeClassifier):
     n_leaves : int
         Leaves that a row reaches at prediction, the likeliest ones; the `n_candidates` likeliest labels of all of them
         are scored. 1 follows one path, as in the paper; so do all rows of a tree that was grown with noise 0.
-    space : "features" or "learned"
+    space : "features", "learned" or array of shape (n_features, n_dimensions)
         Where rows are split: in their features, or in the low-rank space of a logistic regression over all labels, at
         unit length. That is trained first; shared low-rank weights start with what it has learned. For many labels with
         few rows each, "learned" with `tree_options={"deviation": "within"}` and several leaves finds far more of them,
-        and takes longer to train.
+        and takes longer to train. An array maps rows to the space in which the tree splits them, such as a layer of
+        another network (the paper's section 6); the classifier sees the features.
     sampled_labels : int
         Labels that a row is trained against while a space is learned: a random part of them if there are far more.
     head : int
@@ -92,7 +93,7 @@ class SpectralTreeClassifier(ExtremeClassifier):
         depth: int | str = 12,
         n_candidates: int = 100,
         n_leaves: int = 1,
-        space: str = "features",
+        space: str | NDArray[Any] = "features",
         sampled_labels: int = 10_000,
         head: int = 0,
         tree_options: dict[str, Any] | None = None,
@@ -181,7 +182,7 @@ class SpectralTreeClassifier(ExtremeClassifier):
         )
 
     def _learn_space(self, data: TrainingData, X: sparse.csr_array) -> BaseClassifier | None:
-        if self.space == "features":
+        if not isinstance(self.space, str) or self.space == "features":
             return None
         scorer = self._scorer()
         with phase("learning the space", progress := _core.Progress()):
@@ -235,13 +236,19 @@ class SpectralTreeClassifier(ExtremeClassifier):
             tree_settings(self, depth),
             sample_weight=data.sample_weight,
             head=most_frequent_labels(data.Y, self.head),
-            space=None if space is None else space.arrays["input"].copy(),
+            space=self._map_of_rows(space, data.n_features),
             normalize=self.normalize is True,
             keeps_inner=keeps_inner,
             seed=data.seed,
             n_threads=data.n_threads,
             progress=progress,
         )
+
+    def _map_of_rows(self, learned: BaseClassifier | None, n_features: int) -> NDArray[np.float32] | None:
+        """Where the tree splits rows, if not among their features."""
+        if isinstance(self.space, np.ndarray):
+            return given_space(self.space, n_features)
+        return None if learned is None else learned.arrays["input"].copy()
 
     def _descend(
         self,

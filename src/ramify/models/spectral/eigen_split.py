@@ -36,13 +36,16 @@ def eigen_split(
     max_iterations: int = 20,
     tol: float = 1e-3,
     cg_iterations: int = 8,
+    squares_frequency: bool = False,
     random_state: int = 0,
     n_jobs: int = 1,
 ) -> EigenSplit:
     """The direction that explains most of the labels' space, orthogonal to the mean row, with the median as bias.
 
     max |X^ w|^2 over unit w with 1' X w = 0, X^ being the best linear prediction of X from Y; rows count by their
-    importance. Paper: hierarchical-spectral, section 3.3 (equations 2 and 3).
+    importance. With `squares_frequency` and one class per row, classes count by the square of their frequency.
+    Paper: Mineiro and Karampatziakis 2015, "A Hierarchical Spectral Method for Extreme Classification", section 3.3
+    (equations 2 and 3, or 1).
 
     >>> X = sparse.csr_array(np.array([[1, 0], [1, 0.1], [0, 1], [0.1, 1]], dtype=np.float32))
     >>> split = eigen_split(X, np.array([0, 0, 1, 1]))
@@ -69,6 +72,7 @@ def eigen_split(
         cg_iterations,
         random_state,
         n_jobs,
+        squares_frequency,
     )
     bias = _core.weighted_median(np.asarray(rows @ direction, dtype=np.float64), weight)
     return EigenSplit(direction, bias, eigenvalue / float(weight.sum()), eigenvalue)
@@ -77,7 +81,8 @@ def eigen_split(
 def purity(goes_right: ArrayLike, Y: Any) -> float:
     """How much of a label stays together: the larger share of its rows on one side, averaged over its rows.
 
-    One is perfect, a half is the worst. Paper: hierarchical-spectral, sections 3.3 and 5.2 (table 3).
+    One is perfect, a half is the worst. Paper: Mineiro and Karampatziakis 2015, sections 3.3
+    and 5.2 (table 3).
 
     >>> purity([True, True, True, False], np.array([0, 0, 1, 1]))
     0.75

@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify import _core
+from ramify.common.validation import check_choice
 from ramify.models.spectral.base_classifier import BaseClassifier
 
 SPACES = ("features", "learned")
+
+
+def check_space(space: Any) -> None:
+    """One of SPACES, or a linear map as an array."""
+    if not isinstance(space, np.ndarray):
+        check_choice("space", space, SPACES)
+    elif space.ndim != 2 or 0 in space.shape or space.dtype.kind not in "fiu" or not np.isfinite(space).all():
+        raise ValueError(
+            f"space must be 'features', 'learned' or a finite array (features x dimensions), got shape {space.shape}"
+        )
+
+
+def given_space(space: NDArray[Any], n_features: int) -> NDArray[np.float32]:
+    """A given map as the core takes it: rows of a multiple of eight numbers, one row per feature.
+
+    >>> given_space(np.ones((2, 3)), 2).shape
+    (16,)
+    """
+    if space.shape[0] != n_features:
+        raise ValueError(f"space must have one row for each of the {n_features} features, got {space.shape[0]}")
+    padded = np.zeros((n_features, -(-space.shape[1] // 8) * 8), dtype=np.float32)
+    padded[:, : space.shape[1]] = space
+    return padded.ravel()
 
 
 def learn_space(
@@ -34,7 +60,7 @@ def learn_space(
     The labels are parted anew in each pass; a label that is not the row's counts for as many as there are groups, by
     which the most frequent of classes come out too probable: few groups are better than many. What
     the features are projected to is the space; the weights of the labels are those that the classifier behind a tree
-    can begin with. Where hyperplanes of the features find no labels, the hierarchical-spectral paper proposes to drive
+    can begin with. Where hyperplanes of the features find no labels, Mineiro and Karampatziakis 2015 propose to drive
     the tree by a representation that was learned on a smaller problem (its discussion); here that is a random group.
 
     >>> X = sparse.csr_array(np.eye(4, dtype=np.float32)[[0, 1, 2, 3] * 8])

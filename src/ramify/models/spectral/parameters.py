@@ -10,7 +10,7 @@ from ramify.common.validation import check_choice, check_flag, check_integer, ch
 from ramify.models.spectral.candidate_scorer import CandidateScorer
 from ramify.models.spectral.candidate_tree import DEVIATIONS, TreeSettings
 from ramify.models.spectral.eigen_split import SOLVERS
-from ramify.models.spectral.learned_space import SPACES
+from ramify.models.spectral.learned_space import check_space
 from ramify.models.spectral.scaling import check_normalization
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ class TreeOptions:
     max_iterations, tol: the solver stops after that many steps, or when the eigenvalue grows by less than this share.
     cg_iterations: steps of conjugate gradients for the hat matrix, where rows have several labels.
     held_out: share of the rows that is held out to choose the depth.
+    squares_frequency: one class per row: classes count by the square of their frequency, as the paper's equation 1 is
+    printed; otherwise by their frequency, as in equation 2. No difference for rows with several labels.
     """
 
     recall: float = 0.999
@@ -48,6 +50,7 @@ class TreeOptions:
     tol: float = 0.01
     cg_iterations: int = 8
     held_out: float = 0.1
+    squares_frequency: bool = False
 
     def check(self) -> None:
         """Reject bad options by name, value and range."""
@@ -63,6 +66,7 @@ class TreeOptions:
         check_integer("cg_iterations", self.cg_iterations, at_least=1, at_most=2**31 - 1)
         if check_number("held_out", self.held_out, above=0, at_most=1) == 1:
             raise ValueError("held_out must leave rows to grow the tree from: give a number below 1")
+        check_flag("squares_frequency", self.squares_frequency)
 
 
 def read_tree_options(given: Any) -> TreeOptions:
@@ -85,7 +89,7 @@ def check_parameters(classifier: SpectralTreeClassifier) -> None:
         check_integer("depth", classifier.depth, at_least=0, at_most=MAX_DEPTH)
     check_integer("n_candidates", classifier.n_candidates, at_least=1, at_most=2**30)
     check_integer("n_leaves", classifier.n_leaves, at_least=1, at_most=MAX_LEAVES)
-    check_choice("space", classifier.space, SPACES)
+    check_space(classifier.space)
     check_integer("sampled_labels", classifier.sampled_labels, at_least=1, at_most=2**30)
     check_integer("head", classifier.head, at_least=0)
     read_tree_options(classifier.tree_options).check()

@@ -25,8 +25,9 @@ from ramify.common.validation import check_choice, check_flag, check_integer, ch
 from ramify.data.csr import check_csr
 from ramify.decide import C, OnlineF, choose_thresholds
 from ramify.decide.choice import CANDIDATES, METHODS, Choice, tried_values
-from ramify.decide.estimates import EMPTY, OBJECTIVES, kappa
-from ramify.decide.ofo import check_objective
+from ramify.decide.estimates import EMPTY, kappa
+from ramify.decide.measures import check_objective, label_measure
+from ramify.decide.ofo import check_ofo_objective
 from ramify.models.plt.classifier import PLTClassifier
 from ramify.models.threshold.model import ThresholdModel
 
@@ -49,8 +50,9 @@ class ThresholdClassifier(ExtremeClassifier):
         What estimates the probabilities; None: `PLTClassifier()`.
     method : "ofo", "fta" or "sto"
         Online F-measure optimisation, fixed thresholds, or search by sorting: see `ramify.decide`.
-    objective : "macro_f1", "micro_f1" or "example_f1"
-        For the last two a single threshold is best, and that is what they get; "ofo" has no rule for the last.
+    objective : "macro_f1", "macro_f2" (any beta), "macro_jaccard", "macro_g_mean", "micro_f1" or "example_f1"
+        For the last two a single threshold is best, and that is what they get; "ofo" has rules for "macro_f1" and
+        "micro_f1" only.
     c : number or sequence of numbers
         Where estimates are cut (1/c: "fta", "sto") or thresholds begin (a/c: "ofo"); of several the best is chosen by
         validation on the rows held out.
@@ -128,9 +130,9 @@ class ThresholdClassifier(ExtremeClassifier):
         if given is not None and (not isinstance(given, ExtremeClassifier) or isinstance(given, ThresholdClassifier)):
             raise ValueError(f"estimator must be a classifier of ramify without thresholds, got {given!r}")
         check_choice("method", self.method, METHODS)
-        check_choice("objective", self.objective, OBJECTIVES)
+        check_objective(self.objective)
         if self.method == "ofo":
-            check_objective(self.objective)
+            check_ofo_objective(self.objective)
         tried_values(self.c)
         check_number("a", self.a, at_least=0)
         check_flag("common", self.common)
@@ -180,7 +182,7 @@ class ThresholdClassifier(ExtremeClassifier):
     def _choose(self, nested: Nested, data: TrainingData, held_out: NDArray[np.int64]) -> Choice:
         prior = np.bincount(data.Y.indices, minlength=data.n_labels) / data.X.shape[0]
         tried = tried_values(self.c)
-        least = kappa(1 / max(tried), prior)
+        least = kappa(1 / max(tried), prior, label_measure(self.objective))
         top_k = None if self.candidates is None else min(self.candidates, data.n_labels)
         model, options = nested.fitted.model, nested.fitted.options
         P = model.search(data.X[held_out], Query(top_k, least, self._n_threads(), options))
