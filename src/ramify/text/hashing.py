@@ -101,7 +101,8 @@ class HashingTextVectorizer(TextAnalysis):
         """Return a row for each text: a float32 csr_array with sorted indices."""
         rows = self._texts(texts)
         if not self._is_native:
-            return self._twin.transform(rows)
+            found: sparse.csr_array = self._twin.transform(rows)
+            return found
         return rows_of(self._reader.transform(rows, number_of_threads(self.n_jobs)), self.n_features)
 
     def transform_one(self, text: str) -> tuple[NDArray[np.int32], NDArray[np.float32]]:

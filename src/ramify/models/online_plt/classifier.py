@@ -77,8 +77,8 @@ class OnlinePLTClassifier(OnlineClassifier):
     memory_budget : int or None
         Bytes that the learned weights may take; near it the features of least weight are dropped.
     vectorizer : None, TextVectorizer or HashingTextVectorizer
-        For X given as texts. None hashes words, so that new ones may appear at any time; a TfidfVectorizer keeps the
-        vocabulary of the first texts.
+        For X given as texts. None is a StreamTextVectorizer, whose vocabulary grows with the stream; a TextVectorizer
+        keeps the vocabulary of the first texts.
     verbose : bool
         Show progress on stderr while learning.
 
