@@ -116,6 +116,14 @@ class HashingTextVectorizer(TextAnalysis):
         """Return every occurrence of a term: column, first character, the one after the last, and the term."""
         return self._reader.occurrences(text) if self._is_native else []
 
+    def terms_of(self, text: str) -> dict[int, str]:
+        """Return the terms of each column that a text has; terms in one column are joined by `|`."""
+        terms: dict[int, list[str]] = {}
+        for column, _, _, term in self.occurrences(text):
+            if term not in terms.setdefault(column, []):
+                terms[column].append(term)
+        return {column: " | ".join(found) for column, found in terms.items()}
+
     def set_params(self, **params: Any) -> Self:
         """Change parameters."""
         self.__dict__.pop("_reader", None)
