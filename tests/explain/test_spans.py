@@ -37,9 +37,13 @@ def test_the_weight_is_the_fall_of_the_log_odds():
     assert weight == pytest.approx(np.log(whole / (1 - whole)) - np.log(p / (1 - p)), abs=1e-3)
 
 
-@pytest.mark.parametrize("classifier", [OnlinePLTClassifier, LOMTreeClassifier])
-def test_other_classifiers_have_spans_too(classifier):
-    clf = classifier(random_state=0).fit(["red apple", "green pear"] * 20, ["apple", "pear"] * 20)
+def test_a_tree_whose_path_no_single_word_decides_has_none():
+    clf = LOMTreeClassifier(random_state=0).fit(["red apple", "green pear"] * 20, ["apple", "pear"] * 20)
+    assert clf.explain("a green pear", "pear").spans == []
+
+
+def test_online_classifiers_have_spans_too():
+    clf = OnlinePLTClassifier(random_state=0).fit(["red apple", "green pear"] * 20, ["apple", "pear"] * 20)
     spans = clf.explain("a green pear", "pear").spans
     assert {"green", "pear"} >= {"a green pear"[span.start : span.end] for span in spans} > set()
 

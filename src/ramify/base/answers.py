@@ -61,7 +61,7 @@ def one_row(indices: NDArray[np.int32], values: NDArray[np.float32], n_columns: 
 
 @functools.lru_cache(maxsize=16)
 def _empty_row(n_columns: int) -> sparse.csr_array:
-    return sparse.csr_array((1, n_columns), dtype=np.float32)
+    return no_entries(1, n_columns)
 
 
 def same_columns(values: NDArray[np.float32], columns: NDArray[np.integer], n_columns: int) -> sparse.csr_array:

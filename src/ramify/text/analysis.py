@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from ramify import _core
 from ramify.common.validation import check_choice, check_flag, check_integer
 from ramify.text.parameters import Parameters
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 # Patterns that the core knows: what a token is made of, and its least length.
 _PATTERNS = {r"\b\w\w+\b": ("word", 2), r"\w\w+": ("word", 2), r"\b\w+\b": ("word", 1), r"\w+": ("word", 1)}
@@ -102,8 +105,8 @@ class TextAnalysis(Parameters):
 
     def _analysis(self) -> dict[str, Any]:
         """The parameters that scikit-learn's vectorizers share with these."""
-        names = ("input", "encoding", "decode_error", "strip_accents", "lowercase", "preprocessor", "tokenizer")
-        names += ("analyzer", "stop_words", "token_pattern", "ngram_range", "binary", "norm")
+        names = ["input", "encoding", "decode_error", "strip_accents", "lowercase", "preprocessor", "tokenizer"]
+        names += ["analyzer", "stop_words", "token_pattern", "ngram_range", "binary", "norm"]
         params = {name: getattr(self, name) for name in names} | {"dtype": np.float32}
         return params | {"ngram_range": tuple(self.ngram_range)}
 
@@ -169,9 +172,9 @@ def check_terms(owner: str, text: NDArray[Any], offsets: NDArray[Any]) -> None:
         raise ValueError(f"the terms of the saved {owner} are damaged ({error}); copy the file again") from None
 
 
-def rows_of(parts: tuple[NDArray[Any], NDArray[Any], NDArray[Any]], n_columns: int) -> Any:
+def rows_of(parts: tuple[NDArray[Any], NDArray[Any], NDArray[Any]], n_columns: int) -> sparse.csr_array:
     """The core's rows as a csr_array."""
-    from scipy import sparse
+    from scipy import sparse  # not needed for single texts, and slow to import
 
     indptr, indices, values = parts
     if len(indices) <= np.iinfo(np.int32).max:

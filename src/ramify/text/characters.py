@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,8 @@ Codes = NDArray[np.int32]
 def character_table(lowercase: bool, strip_accents: str) -> _core.CharacterTable:
     """The tables for one choice of lower case and accents ("", "ascii" or "unicode"); built once, in some 50 ms."""
     characters = _all_characters()
-    strip = {"": str, "ascii": _strip_to_ascii, "unicode": _strip_accents}[strip_accents]
+    strips: dict[str, Callable[[str], str]] = {"": str, "ascii": _strip_to_ascii, "unicode": _strip_accents}
+    strip = strips[strip_accents]
 
     def become(text: str) -> str:
         return strip(text.lower() if lowercase else text)

@@ -101,7 +101,8 @@ class HashingTextVectorizer(TextAnalysis):
         """Return a row for each text: a float32 csr_array with sorted indices."""
         rows = self._texts(texts)
         if not self._is_native:
-            return self._twin.transform(rows)
+            found: sparse.csr_array = self._twin.transform(rows)
+            return found
         return rows_of(self._reader.transform(rows, number_of_threads(self.n_jobs)), self.n_features)
 
     def transform_one(self, text: str) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
@@ -114,6 +115,14 @@ class HashingTextVectorizer(TextAnalysis):
     def occurrences(self, text: str) -> list[tuple[int, int, int, str]]:
         """Return every occurrence of a term: column, first character, the one after the last, and the term."""
         return self._reader.occurrences(text) if self._is_native else []
+
+    def terms_of(self, text: str) -> dict[int, str]:
+        """Return the terms of each column that a text has; terms in one column are joined by `|`."""
+        terms: dict[int, list[str]] = {}
+        for column, _, _, term in self.occurrences(text):
+            if term not in terms.setdefault(column, []):
+                terms[column].append(term)
+        return {column: " | ".join(found) for column, found in terms.items()}
 
     def set_params(self, **params: Any) -> Self:
         """Change parameters."""

@@ -227,8 +227,11 @@ class StreamTextVectorizer(TextAnalysis):
         text, offsets = reader.term_arrays()
         n_texts, n_texts_with, idf = reader.growth()
         meta = {"class": type(self).__name__, "params": self._saved_params(), "n_texts": n_texts}
-        arrays = {"term_bytes": text, "term_offsets": offsets, "document_frequency": n_texts_with}
-        return meta, arrays | ({"idf": idf} if self.use_idf else {})
+        arrays: dict[str, NDArray[Any]] = {"term_bytes": text, "term_offsets": offsets}
+        arrays["document_frequency"] = n_texts_with
+        if self.use_idf:
+            arrays["idf"] = idf
+        return meta, arrays
 
     @classmethod
     def from_state(cls, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:

@@ -119,14 +119,16 @@ class TextVectorizer(TextAnalysis):
 
     def fit_transform(self, texts: Iterable[str], y: Any = None) -> sparse.csr_array:
         """Learn the vocabulary and return the rows of the texts."""
-        return self._learn(self._texts(texts), wants_rows=True)
+        rows: sparse.csr_array = self._learn(self._texts(texts), wants_rows=True)
+        return rows
 
     def transform(self, texts: Iterable[str]) -> sparse.csr_array:
         """Return a row for each text: a float32 csr_array with sorted indices."""
         reader = self._fitted_reader()
         rows = self._texts(texts)
         if not self._is_native:
-            return self._twin.transform(rows)
+            found: sparse.csr_array = self._twin.transform(rows)
+            return found
         return rows_of(reader.transform(rows, number_of_threads(self.n_jobs)), reader.n_columns)
 
     def transform_one(self, text: str) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
@@ -295,8 +297,10 @@ class TextVectorizer(TextAnalysis):
         del params["vocabulary"]
         meta = {"class": type(self).__name__, "params": params, "has_fixed_vocabulary": self.fixed_vocabulary_}
         text, offsets = reader.term_arrays()
-        arrays = {"term_bytes": text, "term_offsets": offsets}
-        return meta, arrays | ({"idf": self._idf} if self.use_idf else {})
+        arrays: dict[str, NDArray[Any]] = {"term_bytes": text, "term_offsets": offsets}
+        if self.use_idf:
+            arrays["idf"] = self._idf
+        return meta, arrays
 
     @classmethod
     def from_state(cls, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:

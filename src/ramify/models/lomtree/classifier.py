@@ -45,7 +45,7 @@ class LOMTreeClassifier(OneClassARow, OnlineClassifier):
     normalize, bias
         Scale rows to unit length; value of the constant feature (0: none).
     vectorizer : None, TextVectorizer or HashingTextVectorizer
-        For X given as texts. None hashes words, so that new ones may appear at any time.
+        For X given as texts. None is a StreamTextVectorizer, whose vocabulary grows with the stream.
     n_jobs : int or None
         Threads for queries. Rows are learned one after the other.
     verbose : bool

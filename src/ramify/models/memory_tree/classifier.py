@@ -59,7 +59,7 @@ class MemoryTreeClassifier(OnlineClassifier):
     normalize : bool
         Scale rows to unit length.
     vectorizer : None, TextVectorizer or HashingTextVectorizer
-        For X given as texts. None hashes words, so that new ones may appear at any time.
+        For X given as texts. None is a StreamTextVectorizer, whose vocabulary grows with the stream.
     n_jobs : int or None
         Threads for queries; rows are learned one after the other. The result does not depend on it.
     verbose : bool

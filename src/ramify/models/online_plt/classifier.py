@@ -86,8 +86,8 @@ class OnlinePLTClassifier(OnlineClassifier):
         Bytes that weights and rows that wait to be learned may take; near it the features of least weight are dropped.
         Labels are never dropped, so nodes, the labels' places and their names are not bounded by it (`memory_`).
     vectorizer : None, TextVectorizer or HashingTextVectorizer
-        For X given as texts. None hashes words, so that new ones may appear at any time; a TfidfVectorizer keeps the
-        vocabulary of the first texts.
+        For X given as texts. None is a StreamTextVectorizer, whose vocabulary grows with the stream; a TextVectorizer
+        keeps the vocabulary of the first texts.
     verbose : bool
         Show progress on stderr while learning.
 
