@@ -137,9 +137,9 @@ class Learner:
     def _seconds_until_due(self) -> float | None:
         now = time.monotonic()
         waits = []
-        if self.learned > self.published:
+        if self.learned > max(self.published, 0):
             waits.append(self._next_publication + self.settings.publish_seconds - now)
-        if self.learned > self.saved:
+        if self.learned > max(self.saved, 0):
             waits.append(self._next_checkpoint - now)
         return max(min(waits), 0.001) if waits else None
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, Protocol
 
 from ramify.serve.answering import Answering
@@ -56,6 +57,7 @@ class Service:
             self.snapshots = Snapshots(self.settings.snapshot_path, described["journal"])
         await asyncio.to_thread(self.snapshots.refresh)
         if self.learns:
+            await asyncio.to_thread(import_module, "ramify.data.text")  # so that the first snapshot loads at once
             self._refreshing = asyncio.create_task(self._refresh())
 
     async def stop(self) -> None:

@@ -102,8 +102,7 @@ class Supervisor:
             finally:
                 self._stops.set()
                 for process in self._processes:
-                    with suppress(ProcessLookupError):
-                        process.terminate()
+                    _terminate(process)
                 if not writer_ready.done():
                     writer_ready.cancel()
                 await asyncio.gather(*workers, return_exceptions=True)
@@ -140,8 +139,7 @@ class Supervisor:
                 await answer_calls(self._writer, reader, back)
             finally:
                 if self._stops.is_set():
-                    with suppress(ProcessLookupError):
-                        process.terminate()
+                    _terminate(process)
                 code = await process.wait()
                 self._processes.discard(process)
             if not self._stops.is_set():
@@ -151,3 +149,9 @@ class Supervisor:
                     self._stops.set()
                     return
                 await asyncio.sleep(max(0.0, _RESTART_SECONDS - (time.monotonic() - began)))
+
+
+def _terminate(process: asyncio.subprocess.Process) -> None:
+    # Not process.terminate(): it would collect the exit code, which `wait` is for.
+    with suppress(ProcessLookupError):
+        os.kill(process.pid, signal.SIGTERM)

@@ -7,6 +7,7 @@ import os
 import socket
 import sys
 import threading
+from collections.abc import Callable
 
 import uvicorn
 
@@ -19,13 +20,24 @@ from ramify.serve.wire import RemoteWriter
 GRACEFUL_SECONDS = 10
 
 
+
 def main() -> None:
     """Arguments: the descriptors of the listening socket, of the writer's socket and of a pipe, then the settings."""
     listening, calls, lifeline = map(int, sys.argv[1:4])
     settings = Settings.from_json(sys.argv[4])
     _end_with(lifeline)
     log_as_json()
-    asyncio.run(serve(settings, socket.socket(fileno=listening), socket.socket(fileno=calls)))
+    _event_loop_run()(serve(settings, socket.socket(fileno=listening), socket.socket(fileno=calls)))
+
+
+def _event_loop_run() -> Callable[..., None]:
+    """uvloop's `run` if it is installed: its event loop is twice as fast."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run
+    run: Callable[..., None] = uvloop.run
+    return run
 
 
 def _end_with(lifeline: int) -> None:
@@ -42,6 +54,7 @@ async def serve(settings: Settings, listening: socket.socket, calls: socket.sock
     writer = RemoteWriter(*await asyncio.open_connection(sock=calls))
     config = uvicorn.Config(
         create_app(Service(settings, writer)),
+        lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,
