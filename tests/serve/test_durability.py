@@ -80,7 +80,8 @@ def test_nothing_acknowledged_is_lost_or_counted_twice_when_killed(tmp_path):
                 while True:
                     number += 1
                     unclear.add(number)
-                    assert service.learn([example(number)], key=f"k{number}").status_code == 200
+                    if service.learn([example(number)], key=f"k{number}").status_code != 200:
+                        break  # the worker lived a moment longer than the writer
                     acknowledged.add(number)
                     unclear.discard(number)
             except httpx.TransportError:

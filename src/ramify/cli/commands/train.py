@@ -11,7 +11,7 @@ import typer
 
 from ramify import registry
 from ramify.cli import options, output
-from ramify.cli.options import AsJson, DataFile, FormatOption, Threads, examples, n_jobs
+from ramify.cli.options import AsJson, FormatOption, Threads, examples, n_jobs
 
 if TYPE_CHECKING:
     from ramify.cli.data import LabelledRows
@@ -30,7 +30,7 @@ EXAMPLES = examples(
 
 # Parameters of `train` that do not belong to the classifier.
 _NOT_OF_CLASSIFIER = {
-    "data", "model", "classifier", "settings", "is_online", "multiclass", "format", "label_names", "feature_names",
+    "data", "journal", "model", "classifier", "settings", "is_online", "multiclass", "format", "label_names", "feature_names",
     "test", "seed", "threads", "json",
 }  # fmt: skip
 
@@ -55,10 +55,16 @@ class Storage(str, Enum):
 
 def train(
     context: typer.Context,
-    data: DataFile,
     model: Annotated[
         Path, typer.Option("--model", "-m", metavar="DIR", help="Directory to save to.", show_default=False)
     ],
+    data: Annotated[
+        Path | None, typer.Argument(metavar="DATA", help=options.DATA_HELP, show_default=False)
+    ] = None,
+    journal: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Instead of DATA: the examples that a `ramify serve` of DIR was taught."),
+    ] = None,
     classifier: Annotated[
         Kind,
         typer.Option(
@@ -139,12 +145,16 @@ def train(
     A flag that is left out keeps the classifier's default; one that the classifier does not have is refused.
     """
     from ramify.cli.classifiers import new_classifier, online_name
-    from ramify.cli.data import read_for, read_labelled, read_names_for
+    from ramify.cli.data import read_for, read_journal, read_labelled, read_names_for
     from ramify.cli.evaluation import evaluate_model, print_report
     from ramify.cli.models import check_target, learns_one_class, save_portable, training_facts, training_in_words
     from ramify.common import progress
     from ramify.data.load import find_format
 
+    if (data is None) == (journal is None):
+        raise ValueError("give either DATA, a file with rows, or --journal, a directory that was served")
+    source = data or journal
+    assert source is not None
     check_target(model)
     name = online_name(classifier.value) if is_online else classifier.value
     flags = {given: v for given, v in options.given_flags(context).items() if given not in _NOT_OF_CLASSIFIER}
@@ -154,8 +164,8 @@ def train(
     if test is not None:
         find_format(test)  # fails if the file does not exist
     with progress.shown(output.is_watched()) as phases:
-        with progress.phase(f"reading {data.name}"):
-            rows = read_labelled(data, format, threads=n_jobs(threads))
+        with progress.phase(f"reading {source.name}"):
+            rows = read_journal(source) if data is None else read_labelled(data, format, threads=n_jobs(threads))
         names = read_names_for(rows, label_names, feature_names)
         start = time.perf_counter()
         trained.fit(rows.X, rows.classes(needed_by) if multiclass else rows.Y)
@@ -189,4 +199,4 @@ def _source_format(rows: LabelledRows) -> str | None:
             load_libsvm(rows.path, zero_based=False)
         except DataError:
             return "libsvm-zero-based"
-    return None if rows.format == "npz" else rows.format
+    return None if rows.format in ("npz", "journal") else rows.format
