@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -14,15 +15,21 @@ from typing import Any
 from ramify.serve.journal import Batch, Journal, checksum
 
 _AT_ONCE = 1000
+_HEADER = 100  # of an SQLite file
+_MAX_SIZE = 2**40
+_LEAST_EXAMPLE = 50  # bytes
 
 
 def repair(path: Path) -> tuple[int, int, Path]:
     """Replace a journal by one of its sound examples; (kept, lost, where the damaged file is now)."""
-    database = sqlite3.connect(path)
+    scratch = path.with_name(f"{path.name}.scratch")
+    _copy_padded(path, scratch)
+    database = sqlite3.connect(scratch)
     facts = _facts(database)
-    rows = list(_readable(database))
+    rows = list(_readable(database, scratch.stat().st_size // _LEAST_EXAMPLE))
     keys = _keys(database)
     database.close()
+    _remove(scratch)
     new_path = path.with_name(f"{path.name}.repaired")
     _remove(new_path)
     kept, lost = _write(new_path, facts, rows, keys)
@@ -33,6 +40,20 @@ def repair(path: Path) -> tuple[int, int, Path]:
     os.replace(new_path, path)
     _remove(new_path)
     return kept, lost, old
+
+
+def _copy_padded(path: Path, scratch: Path) -> None:
+    """Copy a journal; if its end is missing, put empty pages there, so that SQLite reads the pages before it."""
+    _remove(scratch)
+    for suffix in ("", "-wal"):
+        if Path(f"{path}{suffix}").exists():
+            shutil.copyfile(f"{path}{suffix}", f"{scratch}{suffix}")
+    with open(scratch, "r+b") as file:
+        header = file.read(_HEADER)
+        page_size, n_pages = int.from_bytes(header[16:18], "big"), int.from_bytes(header[28:32], "big")
+        size = (65536 if page_size == 1 else page_size) * n_pages
+        if len(header) == _HEADER and os.path.getsize(scratch) < size < _MAX_SIZE:
+            file.truncate(size)
 
 
 def _write(path: Path, facts: dict[str, Any], rows: list[tuple[int, int, str]], keys: dict[int, str]) -> tuple[int, int]:
@@ -65,14 +86,21 @@ def _checkpoint(path: Path) -> None:
     database.close()
 
 
-def _readable(database: sqlite3.Connection) -> Iterator[tuple[int, int, str]]:
-    try:
-        last = database.execute("SELECT max(sequence) FROM examples").fetchone()[0] or 0
-        first = database.execute("SELECT min(sequence) FROM examples").fetchone()[0] or 1
-    except sqlite3.DatabaseError:
-        first, last = 1, _AT_ONCE * 1000
+def _readable(database: sqlite3.Connection, most: int) -> Iterator[tuple[int, int, str]]:
+    first = _number(database, "SELECT min(sequence) FROM examples") or 1
+    last = (
+        _number(database, "SELECT max(sequence) FROM examples")
+        or _number(database, "SELECT max(first + size - 1) FROM batches")
+        or first + most
+    )
     for start in range(first, last + 1, _AT_ONCE):
         yield from _readable_between(database, start, min(start + _AT_ONCE, last + 1))
+
+
+def _number(database: sqlite3.Connection, query: str) -> int | None:
+    with contextlib.suppress(sqlite3.DatabaseError):
+        return database.execute(query).fetchone()[0]  # type: ignore[no-any-return]
+    return None
 
 
 def _readable_between(database: sqlite3.Connection, start: int, stop: int) -> Iterator[tuple[int, int, str]]:

@@ -42,8 +42,9 @@ function chart(name, x, y, format, top = Math.max(...y, 1)) {
   picture.setAttribute("role", "img");
   picture.setAttribute("aria-label", `${name} over ${count(x[x.length - 1] || 0)} examples, now ${last}, scale to ${format(top)}`);
   const line = document.createElementNS(SVG, "polyline");
-  const right = x[x.length - 1] || 1;
-  const points = x.map((at, place) => `${(100 * at) / right},${100 - (100 * y[place]) / top}`);
+  const left = x.length > 1 ? x[0] : 0;
+  const width = (x[x.length - 1] || 1) - left || 1;
+  const points = x.map((at, place) => `${(100 * (at - left)) / width},${100 - (100 * y[place]) / top}`);
   line.setAttribute("points", (points.length === 1 ? [`0,${points[0].split(",")[1]}`, ...points] : points).join(" "));
   picture.append(line);
   figure.append(picture);
