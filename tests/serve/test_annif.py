@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 from annif_client import AnnifClient
 
-sys.path.insert(0, str(Path(__file__).parent))
-from serving import served
+from shared.serving import served
 
 SUBJECTS = {"http://example.org/cats": "cats", "http://example.org/dogs": "dogs"}
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 from ramify import OnlinePLTClassifier, PLTClassifier
 from ramify.serve import teaching
-
-sys.path.insert(0, str(Path(__file__).parent))
-from in_process import application
+from shared.application import application
 
 NOTES = [("acute chest pain", ["R07", "R"]), ("kidney stone", ["N20", "N"]), ("cough", ["R05", "R"])] * 10
 
@@ -87,7 +83,10 @@ def test_explain_names_the_words_and_the_path(client):
 
 def test_features_are_predicted_and_learned(tmp_path):
     with application(tmp_path / "live", is_new=True, publish_seconds=0.01) as client:
-        examples = [{"features": {"red": 1, "round": 1}, "labels": ["apple"]}, {"features": {"long": 2}, "labels": ["pea"]}]
+        examples = [
+            {"features": {"red": 1, "round": 1}, "labels": ["apple"]},
+            {"features": {"long": 2}, "labels": ["pea"]},
+        ]
         assert client.post("/v1/learn", json={"examples": examples * 5}).status_code == 200
         asked = {"features": [{"long": 1}, {"red": 1, "new": 1}], "top_k": 1, "fresh": True}
         results = client.post("/v1/predict", json=asked).json()["results"]
@@ -170,7 +169,7 @@ def test_labels_are_found_by_words_and_by_frequency(client, batch):
     assert found["labels"][0]["label"] == "N"
     assert found["labels"][0]["n_examples"] >= 10
     frequent = client.get("/v1/labels", params={"sort": "frequency", "limit": 2}).json()["labels"]
-    assert [(one["label"], one["n_examples"]) for one in frequent][0] == ("R", 20)
+    assert (frequent[0]["label"], frequent[0]["n_examples"]) == ("R", 20)
     by_name = batch.get("/v1/labels", params={"search": "THROAT pain"}).json()["labels"]
     assert [(one["label"], one["n_examples"]) for one in by_name] == [("R07", None)]
     assert len(batch.get("/v1/labels", params={"limit": 2, "offset": 4}).json()["labels"]) == 1
@@ -298,7 +297,7 @@ def test_openapi_describes_every_route_with_examples(client):
     for name in ("PredictRequest", "LearnRequest", "ExplainRequest"):
         assert schemas[name]["examples"]
     text = json.dumps(document)
-    for reference in set(part.split('"')[0] for part in text.split('"#/components/schemas/')[1:]):
+    for reference in {part.split('"')[0] for part in text.split('"#/components/schemas/')[1:]}:
         assert reference in schemas, reference
 
 

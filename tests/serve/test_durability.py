@@ -6,7 +6,6 @@ import json
 import shutil
 import sqlite3
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -22,12 +21,23 @@ from ramify.serve.repair import repair
 from ramify.serve.settings import Settings
 from ramify.serve.store import open_store
 from ramify.serve.teaching import learn
+from shared.application import application
+from shared.serving import RAMIFY, served
 
-sys.path.insert(0, str(Path(__file__).parent))
-from in_process import application
-from serving import RAMIFY, served
-
-WORDS = "chest pain kidney stone cough fever fracture burn nausea headache rash swelling".split()
+WORDS = [
+    "chest",
+    "pain",
+    "kidney",
+    "stone",
+    "cough",
+    "fever",
+    "fracture",
+    "burn",
+    "nausea",
+    "headache",
+    "rash",
+    "swelling",
+]
 
 
 def example(number):

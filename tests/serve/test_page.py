@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-from serving import served
+from shared.serving import served
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 MISSING = "the web page is NOT TESTED, because there is no Chromium here: apt-get install chromium"
@@ -73,7 +70,7 @@ def picture(page, name):
 
 
 def shows(page, selector, pattern):
-    """Wait until the first element shows this text. (The page's policy forbids `wait_for_function`, which evaluates.)"""
+    """Wait until the first element shows this text. The page's policy forbids `wait_for_function`: it evaluates."""
     from playwright.sync_api import expect
 
     expect(page.locator(selector).first).to_contain_text(re.compile(pattern), timeout=20_000)

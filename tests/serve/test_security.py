@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,7 @@ from ramify.serve import keys as keys_module
 from ramify.serve.keys import KeyFileError, Keys, add_key, read_keys, remove_key
 from ramify.serve.settings import Settings
 from ramify.serve.supervisor import AddressError, check_settings
-
-sys.path.insert(0, str(Path(__file__).parent))
-from in_process import application
+from shared.application import application
 
 HOSTILE = "<script>alert(1)</script>\"'&\u2028"
 
@@ -56,7 +53,7 @@ def test_each_scope_allows_its_own_calls_only(keyed):
 
 
 def test_every_api_route_needs_a_key(keyed):
-    client, secrets, _ = keyed
+    client, _, _ = keyed
     document = client.get("/v1/openapi.json").json()
     public = {"/healthz", "/readyz"}
     for path, methods in document["paths"].items():

@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from ramify import PLTClassifier
-
-sys.path.insert(0, str(Path(__file__).parent))
-from serving import RAMIFY, served
+from shared.serving import RAMIFY, served
 
 
 def children(pid):
@@ -77,7 +74,9 @@ def test_a_signal_ends_the_service_in_order(tmp_path, number):
 
 
 def test_options_come_from_the_environment(tmp_path):
-    PLTClassifier(random_state=0).fit(["red apple", "green pear"] * 5, [["apple"], ["pear"]] * 5).save(tmp_path / "model")
+    PLTClassifier(random_state=0).fit(["red apple", "green pear"] * 5, [["apple"], ["pear"]] * 5).save(
+        tmp_path / "model"
+    )
     environment = {**os.environ, "RAMIFY_MODEL": str(tmp_path / "model"), "RAMIFY_PORT": "0", "RAMIFY_HOST": "0.0.0.0"}
     done = subprocess.run([*RAMIFY, "serve"], env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2

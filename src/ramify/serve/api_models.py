@@ -207,10 +207,14 @@ def check_rows(texts: list[str] | None, n_rows: int, settings: Settings, where: 
     """Reject more or longer rows than the service takes."""
     if n_rows > settings.max_rows:
         raise Problem(
-            413, f"a request has at most {settings.max_rows:,} rows, got {n_rows:,}: use the bulk endpoints", where=where
+            413,
+            f"a request has at most {settings.max_rows:,} rows, got {n_rows:,}: use the bulk endpoints",
+            where=where,
         )
     for position, text in enumerate(texts or []):
         if len(text) > settings.max_text:
             raise Problem(
-                413, f"a text has at most {settings.max_text:,} characters, got {len(text):,}", where=f"{where}[{position}]"
+                413,
+                f"a text has at most {settings.max_text:,} characters, got {len(text):,}",
+                where=f"{where}[{position}]",
             )

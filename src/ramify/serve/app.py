@@ -22,7 +22,7 @@ from ramify.serve.service import Service
 from ramify.serve.web import page_routes
 
 DESCRIPTION = (
-    "Predict, explain and teach. Answers come from a snapshot, whose `version` is the last example that it has learned; "
+    "Predict, explain and teach. Answers come from a snapshot; `version` is the last example that it has learned. "
     "`fresh` asks the live model. Errors are problem details (RFC 9457)."
 )
 # Bodies that routes parse themselves.

@@ -24,7 +24,9 @@ AT_ONCE = 100
 MEDIA_TYPE = "application/x-ndjson"
 _IN_MEMORY = 4_000_000
 _BODY = {"requestBody": {"required": True, "content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}}
-_ANSWER = {200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}, "description": "A line per row or batch."}}
+_ANSWER: dict[int | str, dict[str, Any]] = {
+    200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}, "description": "A line per row or batch."}
+}
 
 Lines = list[tuple[int, bytes]]
 

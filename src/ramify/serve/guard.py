@@ -128,7 +128,9 @@ class _Exchange:
         if key is None:
             raise Problem(401, "send a valid key in the header  Authorization: Bearer KEY", where="Authorization")
         if scope not in key.scopes:
-            raise Problem(403, f"the key of {key.name!r} may not {scope}: use one with that scope", where="Authorization")
+            raise Problem(
+                403, f"the key of {key.name!r} may not {scope}: use one with that scope", where="Authorization"
+            )
         return key
 
     def _most(self) -> int:

@@ -1,8 +1,8 @@
 """The journal: every example that was acknowledged, in order, in an SQLite database.
 
 The model is a fold of the journal. A commit is on the disk before the client gets its answer (WAL, synchronous=FULL).
-Each example has a sequence number from 1 on and a checksum. A request is a batch: it is committed as a whole, and learned
-as one piece, so that a replay gives the same bits.
+Each example has a sequence number from 1 on and a checksum. A request is a batch: it is committed as a whole, and
+learned as one piece, so that a replay gives the same bits.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _TABLES = """
 CREATE TABLE facts(name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE batches(batch INTEGER PRIMARY KEY, first INTEGER NOT NULL, size INTEGER NOT NULL, time REAL NOT NULL,
                      key TEXT UNIQUE, digest BLOB NOT NULL);
-CREATE TABLE examples(sequence INTEGER PRIMARY KEY, batch INTEGER NOT NULL, content TEXT NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE examples(sequence INTEGER PRIMARY KEY, batch INTEGER NOT NULL, content TEXT NOT NULL,
+                      crc INTEGER NOT NULL);
 CREATE TABLE label_counts(label PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
 CREATE INDEX by_count ON label_counts(n);
 """
@@ -89,7 +90,7 @@ class Journal:
             facts = dict(self._db.execute("SELECT name, value FROM facts"))
         if facts.get("version") != str(SCHEMA_VERSION):
             raise JournalError(
-                f"{path} has journal version {facts.get('version')!r}, this ramify reads {SCHEMA_VERSION}: upgrade ramify"
+                f"{path} has journal version {facts.get('version')!r}, not {SCHEMA_VERSION} as this ramify: upgrade it"
             )
         self.facts: dict[str, Any] = {name: json.loads(value) for name, value in facts.items()}
         self.id: str = self.facts["id"]

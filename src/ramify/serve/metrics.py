@@ -27,9 +27,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._requests = Counter(
-            "ramify_requests", "Requests", ["route", "status"], registry=self.registry
-        )
+        self._requests = Counter("ramify_requests", "Requests", ["route", "status"], registry=self.registry)
         self._seconds = Histogram(
             "ramify_request_seconds", "Time to answer a request", ["route"], buckets=_BUCKETS, registry=self.registry
         )
@@ -52,7 +50,7 @@ class Metrics:
         registry = self.registry
         if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
             registry = CollectorRegistry()
-            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+            MultiProcessCollector(registry)
         return generate_latest(registry) + generate_latest(_gauges(progress))
 
 

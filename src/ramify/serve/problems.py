@@ -27,7 +27,7 @@ TITLES = {
 MEDIA_TYPE = "application/problem+json"
 
 
-class Problem(Exception):  # noqa: N818  (the name that the RFC uses)
+class Problem(Exception):
     """An error that the client sees: `detail` says what and what to do, `where` the part of the request."""
 
     def __init__(self, status: int, detail: str, *, where: str | None = None, retry_after: int | None = None) -> None:

@@ -56,7 +56,9 @@ def _copy_padded(path: Path, scratch: Path) -> None:
             file.truncate(size)
 
 
-def _write(path: Path, facts: dict[str, Any], rows: list[tuple[int, int, str]], keys: dict[int, str]) -> tuple[int, int]:
+def _write(
+    path: Path, facts: dict[str, Any], rows: list[tuple[int, int, str]], keys: dict[int, str]
+) -> tuple[int, int]:
     journal = Journal(path)
     for name, value in facts.items():
         journal.set_fact(name, value)

@@ -81,7 +81,11 @@ def api_routes(service: Service) -> APIRouter:
         "/v1/learn",
         response_model=models.LearnResponse,
         openapi_extra=body_of(models.LearnRequest)
-        | {"parameters": [{"name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "maxLength": MAX_KEY}}]},
+        | {
+            "parameters": [
+                {"name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "maxLength": MAX_KEY}}
+            ]
+        },
         tags=["teach"],
     )
     async def learn(request: Request) -> Response:

@@ -110,7 +110,9 @@ def learn(classifier: Any, examples: Sequence[Content], *, is_multiclass: bool) 
         classifier.partial_fit(texts, _labels(classifier, [example["labels"] for example in examples], is_multiclass))
         return
     is_fitted = hasattr(classifier, "fitted_")
-    is_named = classifier.schema_.feature_index is not None if is_fitted else not all(map(str.isdigit, _names(examples)))
+    is_named = (
+        classifier.schema_.feature_index is not None if is_fitted else not all(map(str.isdigit, _names(examples)))
+    )
     for example in examples:
         row, labels = feature_row(example["features"], is_named), example["labels"]
         classifier.learn_one(row, labels[0] if is_multiclass else tuple(labels))

@@ -20,7 +20,6 @@ from ramify.serve.wire import RemoteWriter
 GRACEFUL_SECONDS = 10
 
 
-
 def main() -> None:
     """Arguments: the descriptors of the listening socket, of the writer's socket and of a pipe, then the settings."""
     listening, calls, lifeline = map(int, sys.argv[1:4])

@@ -14,7 +14,9 @@ from ramify.cli.options import examples
 EXAMPLES = examples(
     "ramify journal export live > examples.jsonl", "ramify journal check live", "ramify journal repair live"
 )
-app = typer.Typer(help="The journal of `ramify serve`: every example that was acknowledged.", epilog=EXAMPLES, rich_markup_mode=None)
+app = typer.Typer(
+    help="The journal of `ramify serve`: every example that was acknowledged.", epilog=EXAMPLES, rich_markup_mode=None
+)
 
 Where = Annotated[Path, typer.Argument(metavar="PATH", help="A served directory, or its journal file.")]
 

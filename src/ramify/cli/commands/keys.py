@@ -16,7 +16,9 @@ EXAMPLES = examples(
     "ramify keys list --file keys.json",
     "ramify keys remove 0123456789ab --file keys.json",
 )
-app = typer.Typer(help="API keys of `ramify serve`. Changes count at once, without a restart.", epilog=EXAMPLES, rich_markup_mode=None)
+app = typer.Typer(
+    help="API keys of `ramify serve`. Changes count at once, without a restart.", epilog=EXAMPLES, rich_markup_mode=None
+)
 
 
 class Scope(str, Enum):

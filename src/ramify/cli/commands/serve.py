@@ -56,7 +56,9 @@ def serve(
     ] = 20_000,
     keep_examples: Annotated[
         int,
-        typer.Option(min=0, envvar="RAMIFY_KEEP_EXAMPLES", help="Prune the journal to this many examples; 0 keeps all."),
+        typer.Option(
+            min=0, envvar="RAMIFY_KEEP_EXAMPLES", help="Prune the journal to this many examples; 0 keeps all."
+        ),
     ] = 0,
     threads: Annotated[int, typer.Option(min=1, envvar="RAMIFY_THREADS", help="Threads that learn.")] = 1,
     max_body: Annotated[int, typer.Option(min=1000, envvar="RAMIFY_MAX_BODY", help="Bytes of a request.")] = 10_000_000,
@@ -83,8 +85,8 @@ def serve(
 ) -> None:
     """Serve a model over HTTP, with a web page.
 
-    An online model also learns: a correction is on the disk when it is acknowledged, and survives kill -9. A batch model
-    answers only. --multiclass, --ngrams and --seed are for --new. Logs are JSON on stderr.
+    An online model also learns: a correction is on the disk when it is acknowledged, and survives kill -9. A batch
+    model answers only. --multiclass, --ngrams and --seed are for --new. Logs are JSON on stderr.
     """
     try:
         import fastapi  # noqa: F401

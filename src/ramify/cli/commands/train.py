@@ -30,8 +30,8 @@ EXAMPLES = examples(
 
 # Parameters of `train` that do not belong to the classifier.
 _NOT_OF_CLASSIFIER = {
-    "data", "journal", "model", "classifier", "settings", "is_online", "multiclass", "format", "label_names", "feature_names",
-    "test", "seed", "threads", "json",
+    "data", "journal", "model", "classifier", "settings", "is_online", "multiclass", "format", "label_names",
+    "feature_names", "test", "seed", "threads", "json",
 }  # fmt: skip
 
 Kind = Enum("Kind", {name.replace("-", "_"): name for name in registry.summaries()}, type=str)  # type: ignore[misc]
@@ -58,9 +58,7 @@ def train(
     model: Annotated[
         Path, typer.Option("--model", "-m", metavar="DIR", help="Directory to save to.", show_default=False)
     ],
-    data: Annotated[
-        Path | None, typer.Argument(metavar="DATA", help=options.DATA_HELP, show_default=False)
-    ] = None,
+    data: Annotated[Path | None, typer.Argument(metavar="DATA", help=options.DATA_HELP, show_default=False)] = None,
     journal: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Instead of DATA: the examples that a `ramify serve` of DIR was taught."),
