@@ -17,7 +17,7 @@ from ramify.serve.annif import ANNIF_MODELS, annif_routes
 from ramify.serve.bulk import bulk_routes
 from ramify.serve.guard import Guard
 from ramify.serve.problems import MEDIA_TYPE, Problem
-from ramify.serve.routes import api_routes
+from ramify.serve.routes import api_routes, check_is_json, predict_body
 from ramify.serve.service import Service
 from ramify.serve.web import page_routes
 
@@ -49,7 +49,12 @@ def create_app(service: Service) -> FastAPI:
     )
     for routes in (api_routes(service), bulk_routes(service), annif_routes(service), page_routes()):
         app.include_router(routes)
-    app.add_middleware(Guard, settings=service.settings, metrics=service.metrics)
+
+    async def predict(content_type: str | None, body: bytes) -> tuple[bytes, dict[str, Any]]:
+        check_is_json(content_type)
+        return await predict_body(service, body)
+
+    app.add_middleware(Guard, settings=service.settings, metrics=service.metrics, predict=predict)
     app.exception_handler(Problem)(_answer_problem)
     app.exception_handler(HTTPException)(_answer_http)
     app.exception_handler(RequestValidationError)(_answer_invalid)

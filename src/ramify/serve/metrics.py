@@ -33,6 +33,7 @@ class Metrics:
         )
         self._rows = Counter("ramify_rows", "Rows predicted or learned", ["what"], registry=self.registry)
         self._by_route: dict[tuple[str, int], tuple[Any, Any]] = {}
+        self._by_kind = {what: self._rows.labels(what) for what in ("predicted", "learned")}
 
     def request(self, route: str, status: int, seconds: float) -> None:
         found = self._by_route.get((route, status))
@@ -43,7 +44,7 @@ class Metrics:
         found[1].observe(seconds)
 
     def rows(self, what: str, number: int) -> None:
-        self._rows.labels(what).inc(number)
+        self._by_kind[what].inc(number)
 
     def text(self, progress: Mapping[str, Any]) -> bytes:
         """The text format of Prometheus."""

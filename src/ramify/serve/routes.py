@@ -32,10 +32,29 @@ def answer(content: Any) -> Response:
 
 async def json_body(request: Request) -> bytes:
     """The body, if it is said to be JSON."""
-    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    check_is_json(request.headers.get("content-type"))
+    return await request.body()
+
+
+def check_is_json(content_type: str | None) -> None:
+    """Reject a body that is said to be something else."""
+    if content_type is None or content_type == "application/json":
+        return
+    kind = content_type.partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
         raise Problem(415, f"the body must be application/json, got {kind[:60]!r}", where="Content-Type")
-    return await request.body()
+
+
+async def predict_body(service: Service, body: bytes) -> tuple[bytes, dict[str, Any]]:
+    """The answer to the body of a prediction, and what the log says about it."""
+    asked = models.parse(models.PredictRequest, body)
+    n_rows = len(asked.texts if asked.texts is not None else asked.features or [])
+    models.check_rows(asked.texts, n_rows, service.settings, "texts" if asked.texts is not None else "features")
+    found = await service.predict(asked.__dict__)
+    logged: dict[str, Any] = {"rows": n_rows, "version": found["version"]}
+    if service.settings.log_texts:
+        logged["content"] = asked.texts
+    return json.dumps(found).encode(), logged
 
 
 def idempotency_key(request: Request) -> str | None:
@@ -59,12 +78,8 @@ def api_routes(service: Service) -> APIRouter:
     )
     async def predict(request: Request) -> Response:
         """Predict labels with probabilities, best first."""
-        asked = models.parse(models.PredictRequest, await json_body(request))
-        n_rows = len(asked.texts if asked.texts is not None else asked.features or [])
-        models.check_rows(asked.texts, n_rows, settings, "texts" if asked.texts is not None else "features")
-        found = await service.predict(asked.__dict__)
-        logged(request, {"rows": n_rows, "version": found["version"]}, asked.texts)
-        return answer(found)
+        found, request.state.logged = await predict_body(service, await json_body(request))
+        return Response(found, media_type="application/json")
 
     @router.post(
         "/v1/explain", response_model=models.ExplainResponse, openapi_extra=body_of(models.ExplainRequest), tags=["ask"]
