@@ -54,7 +54,8 @@ class Server:
     def __init__(self, command: list[str], port: int, ready: str) -> None:
         began = time.perf_counter()
         self.port = port
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        errors = tempfile.TemporaryFile()  # noqa: SIM115  (the process writes to it)
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
         while True:
             try:
                 urllib.request.urlopen(f"http://127.0.0.1:{port}{ready}", timeout=10)
@@ -65,7 +66,8 @@ class Server:
             except OSError:
                 pass
             if self.process.poll() is not None:
-                raise SystemExit(f"error: {command} ended\nhint: run it by hand to see why")
+                errors.seek(0)
+                raise SystemExit(f"error: {' '.join(command)} ended:\n{errors.read().decode()[-3000:]}")
             time.sleep(0.005)
         self.start_seconds = time.perf_counter() - began
 

@@ -204,6 +204,8 @@ def test_the_tree_can_be_walked_to_every_label(client):
         ("/v1/predict", b'{"texts": ["a"], "labels": ["unknown"]}', 422, None),
         ("/v1/predict", b'{"texts": ["\\ud800"]}', 400, "body"),
         ("/v1/explain", b'{"text": "a", "label": "unknown"}', 422, "label"),
+        ("/v1/explain", b'{"features": {}}', 422, "features"),
+        ("/v1/predict", b'{"features": [{"a": 1}]}', 422, "features"),
         ("/v1/learn", b'{"examples": []}', 422, "examples"),
         ("/v1/learn", b'{"examples": [{"text": "a", "labels": [""]}]}', 422, "examples[0].labels[0]"),
         ("/v1/learn", b'{"examples": [{"text": "a", "labels": [7]}]}', 422, "examples[0].labels"),

@@ -42,10 +42,12 @@ class Answering:
     def _answers(self, rows: Sequence[Any], top_k: Any, threshold: Any, labels: Any) -> list[list[tuple[Any, float]]]:
         fitted = self.fitted
         assert fitted is not None
+        if not rows:
+            return []
         if labels is None:
             if len(rows) == 1:
                 return [fitted.predict_one(rows[0], top_k, threshold)]
-            if rows and isinstance(rows[0], str):
+            if isinstance(rows[0], str):
                 return fitted.predict_labels(list(rows), top_k, threshold)
             return [fitted.predict_one(row, top_k, threshold) for row in rows]
         X = rows if isinstance(rows[0], str) else self._array(rows)
@@ -66,6 +68,8 @@ class Answering:
             if takes != "texts":
                 raise Problem(422, f"the model takes {takes}, not texts: give `features`", where="texts")
             return list(texts)
+        if takes == "texts":
+            raise Problem(422, "the model takes texts, not features: give `texts`", where="features")
         if takes == "numbered features":
             for position, row in enumerate(features or []):
                 check_numbered(row, f"features[{position}]")
@@ -96,9 +100,11 @@ class Answering:
             raise Problem(409, "the model has not learned any label yet: teach it first")
         text = request.get("text")
         features = request.get("features")
-        row = self._rows({"texts": None if text is None else [text], "features": features and [features]})
+        rows = self._rows(
+            {"texts": None if text is None else [text], "features": None if features is None else [features]}
+        )
         try:
-            explained = self.fitted.explain(row[0], request.get("label"), top=request.get("top") or 5).to_dict()
+            explained = self.fitted.explain(rows[0], request.get("label"), top=request.get("top") or 5).to_dict()
         except ValueError as error:
             raise Problem(422, str(error), where="label") from None
         return {
