@@ -11,7 +11,7 @@ import typer
 
 from ramify import registry
 from ramify.cli import options, output
-from ramify.cli.options import AsJson, FormatOption, Threads, examples, n_jobs
+from ramify.cli.options import AsJson, DataFile, FormatOption, Threads, examples, n_jobs
 
 if TYPE_CHECKING:
     from ramify.cli.data import LabelledRows
@@ -55,14 +55,13 @@ class Storage(str, Enum):
 
 def train(
     context: typer.Context,
+    data: DataFile,
     model: Annotated[
         Path, typer.Option("--model", "-m", metavar="DIR", help="Directory to save to.", show_default=False)
     ],
-    data: Annotated[Path | None, typer.Argument(metavar="DATA", help=options.DATA_HELP, show_default=False)] = None,
     journal: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Instead of DATA: the examples that a `ramify serve` of DIR was taught."),
-    ] = None,
+        bool, typer.Option("--journal", help="DATA is a directory of `ramify serve`: learn what it was taught.")
+    ] = False,
     classifier: Annotated[
         Kind,
         typer.Option(
@@ -149,10 +148,6 @@ def train(
     from ramify.common import progress
     from ramify.data.load import find_format
 
-    if (data is None) == (journal is None):
-        raise ValueError("give either DATA, a file with rows, or --journal, a directory that was served")
-    source = data or journal
-    assert source is not None
     check_target(model)
     name = online_name(classifier.value) if is_online else classifier.value
     flags = {given: v for given, v in options.given_flags(context).items() if given not in _NOT_OF_CLASSIFIER}
@@ -162,8 +157,8 @@ def train(
     if test is not None:
         find_format(test)  # fails if the file does not exist
     with progress.shown(output.is_watched()) as phases:
-        with progress.phase(f"reading {source.name}"):
-            rows = read_journal(source) if data is None else read_labelled(data, format, threads=n_jobs(threads))
+        with progress.phase(f"reading {data.name}"):
+            rows = read_journal(data) if journal else read_labelled(data, format, threads=n_jobs(threads))
         names = read_names_for(rows, label_names, feature_names)
         start = time.perf_counter()
         trained.fit(rows.X, rows.classes(needed_by) if multiclass else rows.Y)
