@@ -230,7 +230,7 @@ class _Exchange:
         await self.send({"type": "http.response.body", "body": body})
 
     def _record(self, seconds: float) -> None:
-        route = self.route or getattr(self.scope.get("route"), "path", "other")
+        route: str = self.route or getattr(self.scope.get("route"), "path", None) or "other"
         self.guard.metrics.request(route, self.status, seconds)
         line = {
             "time": _moment(int(time.time())),

@@ -51,7 +51,7 @@ class Metrics:
         registry = self.registry
         if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
             registry = CollectorRegistry()
-            MultiProcessCollector(registry)
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return generate_latest(registry) + generate_latest(_gauges(progress))
 
 
@@ -70,7 +70,7 @@ class _Value:
 
     def __init__(self, name: str, description: str, value: float, registry: CollectorRegistry) -> None:
         self.name, self.description, self.value = name, description, value
-        registry.register(self)  # type: ignore[arg-type]
+        registry.register(self)
 
     def collect(self) -> Iterator[Any]:
         from prometheus_client.core import GaugeMetricFamily
