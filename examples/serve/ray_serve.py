@@ -71,7 +71,7 @@ class Replica:
 def start(model: Path, n_answering: int) -> None:
     """Deploy both applications."""
     settings = Settings(model=model, is_new=True)
-    replica = serve.deployment(Replica)
+    replica = serve.deployment(ray_actor_options={"num_cpus": 0.5})(Replica)
     one, many = replica.options(num_replicas=1), replica.options(num_replicas=n_answering)
     serve.run(one.bind(settings, True), name="teach", route_prefix="/teach")
     serve.run(many.bind(settings, False), name="ask", route_prefix="/")
