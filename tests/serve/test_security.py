@@ -89,6 +89,8 @@ def test_keys_are_rotated_without_a_restart(keyed):
     remove_key(file, fresh.split("_")[1])
     assert client.get("/v1/progress", headers=bearer(fresh)).status_code == 401
     assert client.get("/v1/progress", headers=bearer(secrets["ask"])).status_code == 200
+    file.write_text("{")  # damaged: the keys stay as they were
+    assert client.get("/v1/progress", headers=bearer(secrets["ask"])).status_code == 200
     file.unlink()
     assert client.get("/v1/progress", headers=bearer(secrets["ask"])).status_code == 401
 

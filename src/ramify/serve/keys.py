@@ -8,12 +8,15 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import logging
 import os
 import re
 import secrets
 import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
+
+log = logging.getLogger("ramify.serve")
 
 SCOPES = ("ask", "teach", "administer")
 _FORM = re.compile(r"ramify_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
@@ -99,7 +102,13 @@ class Keys:
             return
         seen = (status.st_ino, status.st_mtime_ns, status.st_size)
         if seen != self._seen:
-            self._keys, self._seen = read_keys(self.path), seen
+            try:
+                self._keys = read_keys(self.path)
+            except KeyFileError as error:
+                if self._seen is None:
+                    raise
+                log.error("the file of keys is damaged, so the keys stay as they were", extra={"why": str(error)})
+            self._seen = seen
 
 
 def _hash(secret: str) -> str:

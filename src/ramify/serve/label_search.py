@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ramify.base.schema import Schema
 
 _SEPARATOR = "\x1f"  # between labels in the searched text; removed from the labels themselves
+
+
+def known_columns(schema: Schema, labels: Sequence[Any]) -> list[int]:
+    """The columns of those labels that the schema has: a snapshot may not know the newest ones yet."""
+    columns: list[int] = []
+    for label in labels:
+        if schema.labels.kind == "indicator":
+            columns += [label] if label < schema.n_labels else []
+            continue
+        found = schema.labels.known_columns(label if schema.is_multiclass else [label])
+        columns += [] if found is None else found.tolist()
+    return columns
 
 
 class LabelIndex:

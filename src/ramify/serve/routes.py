@@ -131,7 +131,7 @@ def api_routes(service: Service) -> APIRouter:
         offset: Annotated[int, Query(ge=0, le=2**31)] = 0,
     ) -> Response:
         """Browse the label tree: a node and its children."""
-        return answer(service.answering.tree(node, tree, limit, offset))
+        return answer(await service.tree(node, tree, limit, offset))
 
     @router.get("/v1/progress", response_model=models.ProgressResponse, tags=["ask"])
     async def progress() -> Response:

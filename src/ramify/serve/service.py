@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from ramify.serve.answering import Answering
 from ramify.serve.journal import Content
-from ramify.serve.label_search import LabelIndex
+from ramify.serve.label_search import LabelIndex, known_columns
 from ramify.serve.metrics import Metrics
 from ramify.serve.problems import Problem
 from ramify.serve.settings import Settings
@@ -70,7 +70,8 @@ class Service:
         while True:
             await asyncio.sleep(REFRESH_SECONDS)
             try:
-                await asyncio.to_thread(self.snapshots.refresh)
+                if self.snapshots.is_outdated():
+                    await asyncio.to_thread(self.snapshots.refresh)
             except Exception as error:  # keep the old one, and look again
                 log.error("a snapshot could not be loaded", extra={"why": str(error)})
                 await asyncio.sleep(1)
@@ -122,6 +123,9 @@ class Service:
             progress["n_labels"] = 0 if fitted is None else fitted.schema.n_labels
         return progress | {"model": self.settings.model.name}
 
+    async def tree(self, node: int, number: int, limit: int, offset: int) -> dict[str, Any]:
+        return await asyncio.to_thread(self.answering.tree, node, number, limit, offset)
+
     # --- labels ---------------------------------------------------------------------------------------------------
 
     async def labels(self, search: str, order: str, limit: int, offset: int) -> dict[str, Any]:
@@ -138,8 +142,7 @@ class Service:
             if not self.learns:
                 raise Problem(409, "a batch model does not know how frequent its labels are", where="sort")
             found = await self.writer.most_frequent(limit, offset)
-            known = {label for label, _ in found} & set(schema.labels_of(range(schema.n_labels)))
-            columns = schema.labels.columns([label for label, _ in found if label in known]).tolist()
+            columns = await asyncio.to_thread(known_columns, schema, [label for label, _ in found])
         else:
             columns = list(range(offset, min(offset + limit, schema.n_labels)))
         labels = schema.labels_of(columns)

@@ -60,15 +60,23 @@ class Snapshots:
         self._seen: tuple[int, int, int] | None = None
         self._lock = threading.Lock()
 
+    def is_outdated(self) -> bool:
+        """Whether there is another snapshot than the current one; cheap."""
+        seen = self._identity()
+        return seen is not None and seen != self._seen
+
+    def _identity(self) -> tuple[int, int, int] | None:
+        try:
+            status = os.stat(self.path / MANIFEST)
+        except FileNotFoundError:
+            return None
+        return status.st_ino, status.st_mtime_ns, status.st_size
+
     def refresh(self) -> bool:
         """Map the newest snapshot, if it is another one; True if the current one changed."""
         with self._lock:
-            try:
-                status = os.stat(self.path / MANIFEST)
-            except FileNotFoundError:
-                return False
-            seen = (status.st_ino, status.st_mtime_ns, status.st_size)
-            if seen == self._seen:
+            seen = self._identity()
+            if seen is None or seen == self._seen:
                 return False
             notes = read_notes(self.path)
             if self.journal_id is not None and notes.get("journal") != self.journal_id:
