@@ -1,4 +1,5 @@
 # make demo      train on ICD-10-CM, measure, answer a few questions, and say how to ask more
+# make serve     serve the demo's model over HTTP, with a web page
 # make test      run every test
 # make lint      check style and the direction of imports
 # make types     check types
@@ -19,13 +20,18 @@ BIN    := $(VENV)/bin
 CPP    := $(shell find core -name '*.[chi]*' -type f 2>/dev/null)
 SOURCES := $(shell find core src -type f -not -name '*.pyc' 2>/dev/null) CMakeLists.txt pyproject.toml
 
-.PHONY: demo test build lint types stubs format sanitize sanitize-quick sanitize-threads attack clean help
+.PHONY: demo serve test build lint types stubs format sanitize sanitize-quick sanitize-threads attack clean help
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
 
 demo: build
 	@$(BIN)/ramify demo
+
+# The demo's model is trained once.
+serve: build
+	@test -e demo/icd10/manifest.json || $(BIN)/ramify demo
+	@$(BIN)/ramify serve --model demo/icd10
 
 test: build
 	$(BIN)/python -m pytest

@@ -40,3 +40,14 @@ def frequency_models_load(monkeypatch):
 def saved(tmp_path):
     FrequencyClassifier().fit(X, Y).save(tmp_path / "model")
     return tmp_path / "model"
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say loudly what was not tested for lack of a program."""
+    untested = {
+        report.longrepr[2]
+        for report in terminalreporter.stats.get("skipped", [])
+        if isinstance(report.longrepr, tuple) and "NOT TESTED" in report.longrepr[2]
+    }
+    for reason in sorted(untested):
+        terminalreporter.write_sep("!", reason.removeprefix("Skipped: "), red=True, bold=True)

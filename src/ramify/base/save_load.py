@@ -22,6 +22,11 @@ from ramify.files.version_2 import upgrade
 
 def save(classifier: Any, path: str | os.PathLike[str]) -> None:
     """Save a fitted classifier to a directory, which is replaced as a whole or, if interrupted, not at all."""
+    write_model(path, *packed(classifier))
+
+
+def packed(classifier: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """What `save` writes, for `write_model`: the manifest's content, and the arrays. The classifier may learn on."""
     name = type(classifier).__name__
     if not registry.is_registered(type(classifier)):
         raise ModelFileError(
@@ -38,7 +43,7 @@ def save(classifier: Any, path: str | os.PathLike[str]) -> None:
             "fitted": pack(fitted.values(), "fitted", arrays),
             "model": pack(fitted.model.state()._asdict(), "model", arrays),
         }
-    write_model(path, content, arrays)
+    return content, arrays
 
 
 def load(path: str | os.PathLike[str], verify: bool | None = None, *, trust_vectorizer: bool = False) -> Any:

@@ -6,7 +6,22 @@ from typing import Annotated
 
 import typer
 
-from ramify.cli.commands import convert, demo, evaluate, explain, plot, predict, stream, train, tree, tune
+from ramify.cli.commands import (
+    backup,
+    convert,
+    demo,
+    evaluate,
+    explain,
+    journal,
+    keys,
+    plot,
+    predict,
+    serve,
+    stream,
+    train,
+    tree,
+    tune,
+)
 
 app = typer.Typer(
     name="ramify",
@@ -17,9 +32,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (train, stream, predict, evaluate, tune, explain, tree, convert, demo):
+for command in (train, stream, predict, evaluate, tune, explain, tree, convert, serve, backup, demo):
     app.command(epilog=command.EXAMPLES)(getattr(command, command.__name__.rpartition(".")[2]))
 app.add_typer(plot.app, name="plot")
+app.add_typer(keys.app, name="keys")
+app.add_typer(journal.app, name="journal")
 
 
 def _print_version(is_wanted: bool) -> None:

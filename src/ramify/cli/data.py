@@ -98,6 +98,29 @@ def read_labelled(
     return rows
 
 
+def read_journal(path: Path) -> LabelledRows:
+    """Read the examples that a served directory was taught: texts, or rows of features."""
+    from ramify.serve.journal import Journal
+    from ramify.serve.store import journal_at
+
+    file = journal_at(path)
+    examples = [example for piece in Journal(file).after(0) for example in piece.examples]
+    if not examples:
+        raise DataError("the journal has no examples", file, hint="teach the service first")
+    labels = [example["labels"] for example in examples]
+    if "text" in examples[0]:
+        return LabelledRows(file, [example["text"] for example in examples], labels, format="jsonl")
+    rows = [example["features"] for example in examples]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    are_numbers = all(map(str.isdigit, names))
+    column = {name: int(name) if are_numbers else place for place, name in enumerate(names)}
+    values = [value for row in rows for value in row.values()]
+    indices = [column[name] for row in rows for name in row]
+    bounds = np.cumsum([0, *map(len, rows)])
+    X = csr_array((values, indices, bounds), shape=(len(rows), max(column.values(), default=0) + 1), dtype=np.float32)
+    return LabelledRows(file, X, labels, feature_names=None if are_numbers else names, format="journal")
+
+
 def read_for(model: Any, path: Path, format: DataFormat | None, threads: int = -1) -> LabelledRows:
     """Read a data file that a model will predict; refuse one that does not fit the model."""
     has_fixed_width = not takes_any_width(model)

@@ -179,6 +179,6 @@ def rows_of(parts: tuple[NDArray[Any], NDArray[Any], NDArray[Any]], n_columns: i
     indptr, indices, values = parts
     if len(indices) <= np.iinfo(np.int32).max:
         return sparse.csr_array((values, indices, indptr.astype(np.int32)), shape=(len(indptr) - 1, n_columns))
-    rows = sparse.csr_array((len(indptr) - 1, n_columns), dtype=np.float32)
+    rows: sparse.csr_array = sparse.csr_array((len(indptr) - 1, n_columns), dtype=np.float32)
     rows.data, rows.indices, rows.indptr = values, indices, indptr
     return rows

@@ -30,8 +30,8 @@ EXAMPLES = examples(
 
 # Parameters of `train` that do not belong to the classifier.
 _NOT_OF_CLASSIFIER = {
-    "data", "model", "classifier", "settings", "is_online", "multiclass", "format", "label_names", "feature_names",
-    "test", "seed", "threads", "json",
+    "data", "journal", "model", "classifier", "settings", "is_online", "multiclass", "format", "label_names",
+    "feature_names", "test", "seed", "threads", "json",
 }  # fmt: skip
 
 Kind = Enum("Kind", {name.replace("-", "_"): name for name in registry.summaries()}, type=str)  # type: ignore[misc]
@@ -59,6 +59,9 @@ def train(
     model: Annotated[
         Path, typer.Option("--model", "-m", metavar="DIR", help="Directory to save to.", show_default=False)
     ],
+    journal: Annotated[
+        bool, typer.Option("--journal", help="DATA is a directory of `ramify serve`: learn what it was taught.")
+    ] = False,
     classifier: Annotated[
         Kind,
         typer.Option(
@@ -139,7 +142,7 @@ def train(
     A flag that is left out keeps the classifier's default; one that the classifier does not have is refused.
     """
     from ramify.cli.classifiers import new_classifier, online_name
-    from ramify.cli.data import read_for, read_labelled, read_names_for
+    from ramify.cli.data import read_for, read_journal, read_labelled, read_names_for
     from ramify.cli.evaluation import evaluate_model, print_report
     from ramify.cli.models import check_target, learns_one_class, save_portable, training_facts, training_in_words
     from ramify.common import progress
@@ -155,7 +158,7 @@ def train(
         find_format(test)  # fails if the file does not exist
     with progress.shown(output.is_watched()) as phases:
         with progress.phase(f"reading {data.name}"):
-            rows = read_labelled(data, format, threads=n_jobs(threads))
+            rows = read_journal(data) if journal else read_labelled(data, format, threads=n_jobs(threads))
         names = read_names_for(rows, label_names, feature_names)
         start = time.perf_counter()
         trained.fit(rows.X, rows.classes(needed_by) if multiclass else rows.Y)
@@ -188,4 +191,4 @@ def _source_format(rows: LabelledRows) -> str | None:
             load_libsvm(rows.path, zero_based=False)
         except DataError:
             return "libsvm-zero-based"
-    return None if rows.format == "npz" else rows.format
+    return None if rows.format in ("npz", "journal") else rows.format

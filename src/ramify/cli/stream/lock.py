@@ -1,31 +1,35 @@
-"""One stream per model directory: a second one is rejected with the name and process id of the first."""
+"""One process that learns per model directory: another is rejected with the name and process id of the first."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 
 @contextlib.contextmanager
-def only_stream(model: Path) -> Iterator[None]:
-    """Hold the directory for a whole run; the lock goes with the process, however it ends."""
+def only_stream(model: Path, command: str = "ramify stream", patience: float = 0.0) -> Iterator[None]:
+    """Hold the directory for a whole run; the lock goes with the process, however it ends.
+
+    `patience`: seconds to wait for a process that is just ending.
+    """
     model = model.resolve()
     path = model.parent / f".{model.name}.stream-lock"
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = _locked(path, model)
+    descriptor = _locked(path, model, time.monotonic() + patience)
     try:
         os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"ramify stream, process {os.getpid()}".encode())
+        os.write(descriptor, f"{command}, process {os.getpid()}".encode())
         yield
     finally:
         path.unlink(missing_ok=True)
         os.close(descriptor)
 
 
-def _locked(path: Path, model: Path) -> int:
+def _locked(path: Path, model: Path, deadline: float) -> int:
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
@@ -33,6 +37,9 @@ def _locked(path: Path, model: Path) -> int:
         except BlockingIOError:
             holder = os.read(descriptor, 200).decode("utf-8", "replace") or "another process"
             os.close(descriptor)
+            if time.monotonic() < deadline:
+                time.sleep(0.02)
+                continue
             raise ValueError(
                 f"{model} is in use by {holder}: wait until it ends, or give another --model directory"
             ) from None

@@ -1,0 +1,109 @@
+"""The same application under Ray Serve: one replica that learns, several that answer.
+
+Needs Ray:  pip install 'ray[serve]'.  The directory must be readable from every machine of the cluster:
+
+    python examples/serve/ray_serve.py /shared/live
+
+Teach at http://127.0.0.1:8000/teach/v1/learn, ask at http://127.0.0.1:8000/v1/predict. With --try it teaches and asks a
+little, prints the answers, and ends. Ray's HTTP proxy has no keys: put it behind one that has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from pathlib import Path
+
+import httpx
+from fastapi import FastAPI
+from ray import serve
+
+from ramify.serve.app import create_app
+from ramify.serve.follower import Follower
+from ramify.serve.service import Service
+from ramify.serve.settings import Settings
+from ramify.serve.store import open_store
+from ramify.serve.writer import Writer
+
+
+async def learning_app(settings: Settings) -> FastAPI:
+    """The application with the writer in the same process."""
+    writer = Writer(await asyncio.to_thread(open_store, settings), settings)
+    await writer.start()
+    service = Service(settings, writer)
+    await service.start()
+    return create_app(service)
+
+
+async def answering_app(settings: Settings) -> FastAPI:
+    """The application that follows the snapshots of the writer."""
+    service = Service(settings, Follower(settings))
+    await service.start()
+    return create_app(service)
+
+
+class Replica:
+    """Passes requests of Ray's proxy to an application."""
+
+    def __init__(self, settings: Settings, learns: bool) -> None:
+        self.settings, self.learns = settings, learns
+        self.client: httpx.AsyncClient | None = None
+
+    async def __call__(self, request):
+        from starlette.responses import Response
+
+        if self.client is None:
+            app = await (learning_app if self.learns else answering_app)(self.settings)
+            self.client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1")
+        path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+        answer = await self.client.request(
+            request.method,
+            path,
+            params=request.query_params,
+            content=await request.body(),
+            headers={"content-type": request.headers.get("content-type", "application/json")}
+            | {name: value for name, value in request.headers.items() if name == "idempotency-key"},
+        )
+        return Response(answer.content, answer.status_code, media_type=answer.headers["content-type"])
+
+
+def start(model: Path, n_answering: int) -> None:
+    """Deploy both applications."""
+    settings = Settings(model=model, is_new=True)
+    replica = serve.deployment(ray_actor_options={"num_cpus": 0.5})(Replica)
+    one, many = replica.options(num_replicas=1), replica.options(num_replicas=n_answering)
+    serve.run(one.bind(settings, True), name="teach", route_prefix="/teach")
+    serve.run(many.bind(settings, False), name="ask", route_prefix="/")
+
+
+def try_it(address: str) -> None:
+    """Teach the one replica, and ask the others until they know it."""
+    examples = [{"text": "kidney stone", "labels": ["N20"]}, {"text": "dry cough", "labels": ["R05"]}] * 5
+    receipt = httpx.post(f"{address}/teach/v1/learn", json={"examples": examples}, timeout=60).json()
+    print("taught:", receipt)
+    while True:
+        answer = httpx.post(f"{address}/v1/predict", json={"texts": ["kidney"], "top_k": 1}, timeout=60).json()
+        if answer["version"] >= receipt["version"]:
+            break
+        time.sleep(0.1)
+    print("asked:", answer)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("--answering", type=int, default=2, help="replicas that answer")
+    parser.add_argument("--try", dest="tries", action="store_true")
+    options = parser.parse_args()
+    start(options.model.absolute(), options.answering)
+    if options.tries:
+        try_it("http://127.0.0.1:8000")
+        serve.shutdown()
+        return
+    while True:
+        time.sleep(3600)
+
+
+if __name__ == "__main__":
+    main()

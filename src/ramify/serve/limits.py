@@ -1,0 +1,56 @@
+"""Limits of a service: requests of a client per second, requests at the same time, bytes of a request."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from ramify.serve.problems import Problem
+
+_MAX_CLIENTS = 10_000
+
+
+class RateLimit:
+    """A bucket per client that fills with `rate` requests per second and holds two seconds' worth; 0 is no limit."""
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+        self.capacity = max(2 * rate, 1.0)
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, client: str) -> None:
+        """Count a request; raise a Problem if the client has sent too many."""
+        if not self.rate:
+            return
+        now = time.monotonic()
+        left, since = self._buckets.pop(client, (self.capacity, now))
+        left = min(self.capacity, left + (now - since) * self.rate)
+        allowed = left >= 1
+        self._buckets[client] = (left - 1 if allowed else left, now)
+        if len(self._buckets) > _MAX_CLIENTS:
+            self._buckets.popitem(last=False)
+        if not allowed:
+            seconds = max(1, round((1 - left) / self.rate + 0.5))
+            raise Problem(429, f"at most {self.rate:g} requests per second are answered: wait", retry_after=seconds)
+
+
+def limited_body(receive: Callable[[], Awaitable[Any]], most: int) -> Callable[[], Awaitable[Any]]:
+    """A `receive` of ASGI that raises a Problem when a body without a stated length grows too large."""
+    size = 0
+
+    async def limited() -> Any:
+        nonlocal size
+        message = await receive()
+        if message["type"] == "http.request":
+            size += len(message.get("body", b""))
+            if size > most:
+                raise too_large(most)
+        return message
+
+    return limited
+
+
+def too_large(most: int) -> Problem:
+    return Problem(413, f"a request has at most {most:,} bytes: send fewer rows, or use the bulk endpoints")

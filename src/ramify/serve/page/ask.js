@@ -1,0 +1,134 @@
+// Ask as you type, and see why.
+
+import { post } from "./api.js";
+import { clearProblem, count, element, find, percent, showProblem, title } from "./dom.js";
+import { suggest, toggle, isChosen } from "./teach.js";
+
+const PAUSE = 120; // milliseconds without a key before the text is sent
+const SHOWN = 8;
+let waiting = 0;
+let running = null;
+let explained = null;
+
+export function startAsking() {
+  find("text").addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => ask(), PAUSE);
+  });
+  document.addEventListener("chosen", markChosen);
+}
+
+export const currentText = () => find("text").value.trim();
+
+export async function ask({ fresh = false } = {}) {
+  const text = currentText();
+  running?.abort();
+  if (!text) {
+    show([], "");
+    return;
+  }
+  running = new AbortController();
+  try {
+    const answer = await post("/v1/predict", { texts: [text], top_k: SHOWN, fresh }, { signal: running.signal });
+    clearProblem();
+    show(answer.results[0].labels, text, answer.version);
+    if (explained !== null && answer.results[0].labels.some((one) => one.label === explained)) await explain(explained, fresh);
+    else hideWhy();
+  } catch (error) {
+    showProblem(error);
+  }
+}
+
+function show(labels, text, version) {
+  find("answers").replaceChildren(...labels.map(row));
+  find("no-answers").hidden = labels.length > 0 || !text;
+  const best = labels[0];
+  find("status").textContent = best ? `Best: ${title(best)}, ${percent(best.probability)}. Version ${version}.` : "";
+  suggest(labels.filter((one) => one.probability >= 0.5), text);
+  if (!text) hideWhy();
+}
+
+function row(entry) {
+  const why = element(
+    "button",
+    { type: "button", className: "answer", title: "Show why", "aria-pressed": String(entry.label === explained) },
+    element("progress", { max: 1, value: entry.probability, "aria-hidden": "true" }),
+    element("span", { className: "name" }, String(entry.label), element("small", {}, entry.name ? ` ${entry.name}` : "")),
+    element("span", { className: "share" }, percent(entry.probability)),
+  );
+  why.addEventListener("click", () => explain(entry.label));
+  const pick = element("button", { type: "button", className: "icon pick" });
+  pick.addEventListener("click", () => toggle(entry));
+  pick.dataset.label = JSON.stringify(entry.label);
+  const item = element("li", {}, why, pick);
+  labelPick(pick, title(entry));
+  return item;
+}
+
+function labelPick(pick, name) {
+  const chosen = isChosen(JSON.parse(pick.dataset.label));
+  pick.textContent = chosen ? "✓" : "+";
+  pick.setAttribute("aria-pressed", String(chosen));
+  pick.title = chosen ? "Remove from the labels to teach" : "Add to the labels to teach";
+  if (name) pick.dataset.name = name;
+  pick.setAttribute("aria-label", `${chosen ? "Remove" : "Accept"} ${pick.dataset.name}`);
+  pick.hidden = find("teach").hidden;
+}
+
+function markChosen() {
+  for (const pick of document.querySelectorAll(".pick")) labelPick(pick);
+}
+
+async function explain(label, fresh = false) {
+  explained = label;
+  const text = find("text").value;
+  try {
+    const answer = await post("/v1/explain", { text, label, fresh });
+    find("why-label").textContent = title(answer.explanation);
+    find("marked").replaceChildren(...marked(text, answer.spans));
+    find("path").replaceChildren(...(answer.explanation.paths?.[0] || []).map(step));
+    find("why").hidden = false;
+    for (const button of document.querySelectorAll(".answer")) {
+      const pick = button.nextElementSibling;
+      button.setAttribute("aria-pressed", String(pick.dataset.label === JSON.stringify(label)));
+    }
+  } catch (error) {
+    showProblem(error);
+  }
+}
+
+function hideWhy() {
+  explained = null;
+  find("why").hidden = true;
+}
+
+// The text with the spans that support the label; a later span inside an earlier one is left out.
+// Positions count characters as Python does, which are not always JavaScript's units.
+function marked(text, spans) {
+  const characters = [...text];
+  const parts = [];
+  let end = 0;
+  for (const span of spans) {
+    if (span.start < end) continue;
+    parts.push(characters.slice(end, span.start).join(""));
+    const kind = span.value > 0 ? "for" : "against";
+    const words = characters.slice(span.start, span.end).join("");
+    parts.push(element("mark", { className: kind, title: `${kind}: ${span.value.toFixed(2)}` }, words));
+    end = span.end;
+  }
+  parts.push(characters.slice(end).join(""));
+  return parts;
+}
+
+function step(one) {
+  const inner = one.n_labels > 1;
+  const name = inner ? `${count(one.n_labels)} labels: ${one.labels.join(", ")}${one.labels.length < one.n_labels ? ", …" : ""}` : one.labels[0];
+  const words = one.contributions.map((part) => `${part.feature} ${part.value >= 0 ? "+" : "−"}${Math.abs(part.value).toFixed(2)}`);
+  return element(
+    "li",
+    {},
+    element("span", { className: "share" }, percent(one.probability)),
+    name,
+    element("div", { className: "quiet" }, words.join(", ") || "no known word here"),
+  );
+}

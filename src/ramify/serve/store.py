@@ -1,0 +1,112 @@
+"""The directory of a served model: open the model and its journal, or say why they do not fit together."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ramify.files.directory import MANIFEST, ModelFileError, read_model
+from ramify.serve.journal import Journal, JournalError
+from ramify.serve.settings import Settings
+from ramify.serve.snapshots import NOTES
+from ramify.serve.teaching import is_online
+
+log = logging.getLogger("ramify.serve")
+
+
+class Store(NamedTuple):
+    """A classifier, and the journal that continues it; a batch model has no journal."""
+
+    classifier: Any
+    journal: Journal | None
+
+    @property
+    def learns(self) -> bool:
+        return self.journal is not None
+
+
+def check_target(settings: Settings) -> None:
+    """Refuse a directory without a model, before anything is started or written."""
+    model = settings.model
+    if (model / MANIFEST).exists() or settings.journal_path.exists():
+        return
+    if not settings.is_new:
+        raise ModelFileError(
+            f"there is no model in {model}\nhint: train one with `ramify train`, or start an empty one with --new"
+        )
+    if model.exists() and (not model.is_dir() or any(model.iterdir())):
+        raise ModelFileError(f"{model} is not empty and holds no model\nhint: choose another directory")
+
+
+def open_store(settings: Settings) -> Store:
+    """The model of a directory with its journal, which is created if the model can learn."""
+    model, journal_path = settings.model, settings.journal_path
+    check_target(settings)
+    if (model / MANIFEST).exists():
+        from ramify.base.save_load import load
+
+        classifier = load(model)
+        if not is_online(classifier):
+            return Store(classifier, None)
+        journal = _journal_of(classifier, settings)
+    else:
+        model.mkdir(parents=True, exist_ok=True)
+        journal = Journal(journal_path)
+        if "new" not in journal.facts:
+            if journal.last:
+                raise JournalError(
+                    f"{journal_path} continues a model that is not in {model} any more"
+                    "\nhint: restore the model's files, or use the examples:  ramify train --journal"
+                )
+            new = {"ngrams": settings.ngrams, "seed": settings.seed, "is_multiclass": settings.is_multiclass}
+            journal.set_fact("new", new)
+            journal.set_fact("is_multiclass", settings.is_multiclass)
+            journal.set_fact("n_base", 0)
+        classifier = _new_classifier(journal.facts["new"])
+    classifier.set_params(n_jobs=None if settings.threads == 1 else settings.threads)
+    return Store(classifier, journal)
+
+
+def _journal_of(classifier: Any, settings: Settings) -> Journal:
+    journal = Journal(settings.journal_path)
+    manifest = read_model(settings.model, verify=False)[0]
+    notes, checksum = manifest.get(NOTES, {}), manifest["checksum"]
+    if "base" not in journal.facts and "new" not in journal.facts:
+        journal.set_fact("base", checksum)
+        journal.set_fact("n_base", int(getattr(classifier, "n_examples_", 0)))
+        journal.set_fact("is_multiclass", bool(classifier.is_multiclass_))
+    elif notes.get("journal") != journal.id and checksum != journal.facts.get("base"):
+        raise JournalError(
+            f"{settings.journal_path} does not belong to the model in {settings.model}: the model was replaced "
+            "after the journal was started\nhint: move the journal away to start a new one, or restore the model"
+        )
+    position = int(notes.get("sequence", 0))
+    if journal.first() > position + 1 and journal.first() <= journal.last:
+        raise JournalError(
+            f"{settings.journal_path} starts at example {journal.first()}, but the model has learned only "
+            f"{position}\nhint: restore a newer copy of the model: its journal was pruned since"
+        )
+    if position > journal.last:
+        log.warning("the model is ahead of its journal", extra={"model": position, "journal": journal.last})
+        journal.start_from(position)
+    return journal
+
+
+def _new_classifier(new: dict[str, Any]) -> Any:
+    from ramify import registry
+    from ramify.data.text import default_stream_vectorizer
+
+    n = int(new["ngrams"])
+    vectorizer = None if n == 1 else default_stream_vectorizer().set_params(ngram_range=(1, n))
+    return registry.make_classifier("online-plt", vectorizer=vectorizer, random_state=int(new["seed"]))
+
+
+def journal_at(path: Path) -> Path:
+    """The journal file of a path on the command line: the file itself, or the one in a model's directory."""
+    from ramify.serve.settings import JOURNAL
+
+    found = path / JOURNAL if path.is_dir() else path
+    if not found.is_file():
+        raise JournalError(f"there is no journal at {found}\nhint: give the directory that `ramify serve` serves")
+    return found

@@ -1,0 +1,157 @@
+"""The main process of a service: owns the directory, learns, and keeps the workers running."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+
+from ramify.serve.keys import Keys
+from ramify.serve.settings import Settings
+from ramify.serve.store import check_target
+
+log = logging.getLogger("ramify.serve")
+
+# A port may be taken for a moment by a service that was just killed.
+BIND_SECONDS = 3.0
+_RESTART_SECONDS = 1.0
+
+
+class AddressError(ValueError):
+    """The service cannot listen at an address; says why and what to do."""
+
+
+def check_settings(settings: Settings) -> None:
+    """Refuse what is unsafe or impossible before anything starts."""
+    if settings.keys is not None:
+        Keys(settings.keys)
+    elif not settings.is_loopback:
+        raise AddressError(
+            f"--host {settings.host} lets other machines in, which needs keys"
+            "\nhint: ramify keys add NAME --file keys.json, then  --keys keys.json"
+        )
+    check_target(settings)
+
+
+def bind(settings: Settings) -> socket.socket:
+    """A listening socket."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    deadline = time.monotonic() + BIND_SECONDS
+    while True:
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((settings.host, settings.port))
+            listening.listen(2048)
+            return listening
+        except OSError as error:
+            listening.close()
+            if time.monotonic() >= deadline or error.errno != errno.EADDRINUSE:
+                raise AddressError(
+                    f"cannot listen at {settings.host} port {settings.port}: {error.strerror}"
+                    "\nhint: choose another --port, or 0 for any free one"
+                ) from None
+        time.sleep(0.05)
+
+
+class Supervisor:
+    """Runs the writer in this process, and workers in others; a worker that ends is started again."""
+
+    def __init__(self, settings: Settings, listening: socket.socket) -> None:
+        self.settings = settings
+        self.listening = listening
+        self._processes: set[asyncio.subprocess.Process] = set()
+        self._stops = asyncio.Event()
+        self._code = 0
+
+    async def run(self, on_ready: Callable[[], None]) -> int:
+        """Serve until a signal or an error; return the exit code."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stops.set)
+        with ExitStack() as stack:
+            if self.settings.workers > 1:
+                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ramify-metrics-"))
+                os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+            self._lifeline = os.pipe()
+            writer_ready: asyncio.Future[None] = loop.create_future()
+            # Workers import their libraries while this process loads the model.
+            workers = [asyncio.create_task(self._keep_running(writer_ready)) for _ in range(self.settings.workers)]
+            await asyncio.sleep(0)
+            try:
+                from ramify.serve.store import open_store
+                from ramify.serve.writer import Writer
+
+                store = await asyncio.to_thread(open_store, self.settings)
+                self._writer = Writer(store, self.settings)
+                await self._writer.start()
+                writer_ready.set_result(None)
+                announcing = asyncio.create_task(self._announce(on_ready))
+                await self._stops.wait()
+                announcing.cancel()
+                log.info("stopping", extra={"workers": len(self._processes)})
+            finally:
+                self._stops.set()
+                for process in self._processes:
+                    _terminate(process)
+                if not writer_ready.done():
+                    writer_ready.cancel()
+                await asyncio.gather(*workers, return_exceptions=True)
+            await self._writer.stop()
+        return self._code
+
+    async def _announce(self, on_ready: Callable[[], None]) -> None:
+        """Say when a worker answers and the journal is replayed."""
+        while not (self._writer.is_ready and self._writer.has_workers):
+            await asyncio.sleep(0.01)
+        on_ready()
+
+    async def _keep_running(self, writer_ready: asyncio.Future[None]) -> None:
+        from ramify.serve.wire import answer_calls
+
+        while not self._stops.is_set():
+            began = time.monotonic()
+            ours, theirs = socket.socketpair()
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "ramify.serve.worker",
+                *map(str, (self.listening.fileno(), theirs.fileno(), self._lifeline[0])),
+                self.settings.to_json(),
+                pass_fds=(self.listening.fileno(), theirs.fileno(), self._lifeline[0]),
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C of a terminal is for this process, which stops them in order
+            )
+            theirs.close()
+            self._processes.add(process)
+            try:
+                await asyncio.shield(writer_ready)
+                reader, back = await asyncio.open_connection(sock=ours)
+                await answer_calls(self._writer, reader, back)
+            finally:
+                if self._stops.is_set():
+                    _terminate(process)
+                code = await process.wait()
+                self._processes.discard(process)
+            if not self._stops.is_set():
+                log.error("a worker ended", extra={"code": code})
+                if not self._writer.has_workers:  # it never answered, so another one would not either
+                    self._code = 1
+                    self._stops.set()
+                    return
+                await asyncio.sleep(max(0.0, _RESTART_SECONDS - (time.monotonic() - began)))
+
+
+def _terminate(process: asyncio.subprocess.Process) -> None:
+    # Not process.terminate(): it would collect the exit code, which `wait` is for.
+    with suppress(ProcessLookupError):
+        os.kill(process.pid, signal.SIGTERM)

@@ -1,0 +1,145 @@
+"""What a model can be taught: check examples before they are committed, and learn them afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from ramify.base.schema import Schema
+from ramify.data.label_forms import indicator_of
+from ramify.serve.journal import Content
+from ramify.serve.problems import Problem
+
+# A feature number of a JSON object has at most this many digits: numbers are below 2**31.
+_MAX_DIGITS = 10
+
+
+def is_online(classifier: Any) -> bool:
+    """Whether a classifier, or a loaded model, can learn more examples."""
+    return hasattr(classifier, "partial_fit")
+
+
+def input_of(schema: Schema) -> str:
+    """What the rows of a model are: "texts", or "features" by name or by number."""
+    if schema.vectorizer is not None:
+        return "texts"
+    return "named features" if schema.feature_index is not None else "numbered features"
+
+
+def feature_row(features: Mapping[str, float], is_named: bool) -> dict[Any, float]:
+    """A row as the model takes it; JSON has no numbers as keys."""
+    return dict(features) if is_named else {int(name): value for name, value in features.items()}
+
+
+def check_numbered(features: Mapping[str, Any], where: str) -> None:
+    """Reject names where the model's features are numbers."""
+    for name in features:
+        if not (name.isascii() and name.isdigit() and len(name) <= _MAX_DIGITS):
+            raise Problem(422, f"the model's features are numbered, so {name[:60]!r} is no feature", where=where)
+
+
+class Lesson:
+    """What the examples of a model must look like; the first example of an empty model settles it."""
+
+    def __init__(self, classifier: Any, *, is_multiclass: bool) -> None:
+        from sklearn.utils import get_tags
+
+        self.input: str | None = None
+        self.labels_are_text: bool | None = None
+        self.has_labels = False
+        self.known: set[Any] | None = None  # where no label can be added
+        self.has_one_label = is_multiclass or not get_tags(classifier).classifier_tags.multi_label
+        if hasattr(classifier, "fitted_"):
+            schema = classifier.schema_
+            self.input = input_of(schema)
+            self.has_labels = schema.n_labels > 0
+            self.has_one_label = self.has_one_label or schema.is_multiclass
+            if self.has_labels:
+                self.labels_are_text = isinstance(schema.label_of(0), str)
+            if getattr(classifier, "policy", "") is None:
+                self.known = set(classifier.classes_.tolist())
+
+    def check(self, examples: Sequence[Content]) -> None:
+        """Raise a Problem if the model cannot learn these examples; otherwise later ones must be like them."""
+        found = self.input, self.labels_are_text, self.has_labels
+        try:
+            for position, example in enumerate(examples):
+                self._check_input(example, f"examples[{position}]")
+                self._check_labels(example["labels"], f"examples[{position}].labels")
+        except Problem:
+            self.input, self.labels_are_text, self.has_labels = found
+            raise
+
+    def _check_input(self, example: Content, where: str) -> None:
+        features = example.get("features")
+        given = "texts"
+        if features is not None:
+            is_named = self.input == "named features" if self.input else not all(map(str.isdigit, features))
+            given = "named features" if is_named else "numbered features"
+        if self.input is None:
+            self.input = given
+        if given != self.input:
+            raise Problem(422, f"the model learns from {self.input}, but this example has {given}", where=where)
+        if features is not None and given == "numbered features":
+            check_numbered(features, f"{where}.features")
+
+    def _check_labels(self, labels: Sequence[Any], where: str) -> None:
+        if self.has_one_label and len(set(labels)) != 1:
+            raise Problem(422, f"each example has exactly one label in this model, got {len(set(labels))}", where=where)
+        for label in labels:
+            is_text = isinstance(label, str)
+            if self.labels_are_text is None:
+                self.labels_are_text = is_text
+            if is_text != self.labels_are_text:
+                kind = "strings" if self.labels_are_text else "numbers"
+                raise Problem(422, f"the model's labels are {kind}, got {str(label)[:60]!r}", where=where)
+            if self.known is not None and label not in self.known:
+                raise Problem(422, f"the model cannot add labels, and {str(label)[:60]!r} is new", where=where)
+            self.has_labels = True
+        if not self.has_labels:
+            raise Problem(422, "the first example of an empty model needs a label: add one", where=where)
+
+
+def learn(classifier: Any, examples: Sequence[Content], *, is_multiclass: bool) -> None:
+    """Learn one piece of the journal."""
+    if "text" in examples[0]:
+        texts = [example["text"] for example in examples]
+        classifier.partial_fit(texts, _labels(classifier, [example["labels"] for example in examples], is_multiclass))
+        return
+    is_fitted = hasattr(classifier, "fitted_")
+    is_named = (
+        classifier.schema_.feature_index is not None if is_fitted else not all(map(str.isdigit, _names(examples)))
+    )
+    for example in examples:
+        row, labels = feature_row(example["features"], is_named), example["labels"]
+        classifier.learn_one(row, labels[0] if is_multiclass else tuple(labels))
+
+
+def _names(examples: Sequence[Content]) -> list[str]:
+    return [name for example in examples for name in example["features"]]
+
+
+def _labels(classifier: Any, labels: list[Sequence[Any]], is_multiclass: bool) -> Any:
+    if is_multiclass:
+        return [row[0] for row in labels]
+    if not hasattr(classifier, "fitted_") or classifier.schema_.labels.kind != "indicator":
+        return [tuple(row) for row in labels]
+    # The model was trained on a 0/1 array: labels are its columns.
+    sizes = np.fromiter(map(len, labels), np.int64, len(labels))
+    columns = np.fromiter(chain.from_iterable(labels), np.int32, int(sizes.sum()))
+    n_labels = max(classifier.n_labels_, int(columns.max()) + 1 if len(columns) else 0)
+    return indicator_of(columns, np.concatenate([[0], np.cumsum(sizes)]), n_labels)
+
+
+def answers_before(classifier: Any, examples: Sequence[Content], top_k: int) -> list[list[tuple[Any, float]]]:
+    """What the model answers before it learns these examples; a model that knows nothing has no answers."""
+    if not hasattr(classifier, "fitted_"):
+        return []
+    if "text" in examples[0]:
+        answers: list[list[tuple[Any, float]]] = classifier.predict_labels([e["text"] for e in examples], top_k=top_k)
+        return answers
+    is_named = classifier.schema_.feature_index is not None
+    return [classifier.predict_one(feature_row(e["features"], is_named), top_k=top_k) for e in examples]

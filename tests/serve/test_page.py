@@ -1,0 +1,211 @@
+"""The web page in a real Chromium: ask, see why, teach, watch, browse; by mouse and by keyboard."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+
+import pytest
+
+from shared.serving import served
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+MISSING = "the web page is NOT TESTED, because there is no Chromium here: apt-get install chromium"
+
+NOTES = [
+    ("acute chest pain on breathing", ["R07.1", "R07"]),
+    ("chest pain, unspecified", ["R07.9", "R07"]),
+    ("kidney stone", ["N20.0", "N20"]),
+    ("stone in the ureter", ["N20.1", "N20"]),
+    ("persistent dry cough", ["R05"]),
+    ("nosebleed", ["R04.0"]),
+] * 20
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    if CHROMIUM is None:
+        pytest.skip(MISSING)
+    with served(tmp_path_factory.mktemp("page") / "diagnoses", "--publish-seconds", "0.05") as service:
+        for start in range(0, len(NOTES), 6):
+            service.learn(NOTES[start : start + 6])
+        service.learn([("hostile", [HOSTILE])])
+        service.wait_for_version(len(NOTES) + 1)
+        yield service
+
+
+@pytest.fixture(scope="module")
+def browser(service):
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(service, browser):
+    """The page, which must not report any error of its own."""
+    page = browser.new_page(viewport={"width": 1200, "height": 900})
+    page.set_default_timeout(20_000)
+    faults = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda message: message.type == "error" and faults.append(message.text))
+    page.on("dialog", lambda dialog: faults.append(dialog.message))
+    page.goto(service.address)
+    yield page
+    picture(page, os.environ.get("PYTEST_CURRENT_TEST", "page").split("::")[-1].split(" ")[0])
+    page.close()
+    assert faults == []
+
+
+def picture(page, name):
+    """Keep a screenshot if a folder for them is named."""
+    folder = os.environ.get("RAMIFY_SCREENSHOTS")
+    if folder:
+        page.screenshot(path=f"{folder}/{name}.png", full_page=True)
+
+
+def shows(page, selector, pattern):
+    """Wait until the first element shows this text. The page's policy forbids `wait_for_function`: it evaluates."""
+    from playwright.sync_api import expect
+
+    expect(page.locator(selector).first).to_contain_text(re.compile(pattern), timeout=20_000)
+
+
+def type_text(page, text):
+    page.fill("#text", text)
+    page.wait_for_selector("#answers li")
+
+
+def test_labels_appear_while_typing(page):
+    page.locator("#text").press_sequentially("kidney stone", delay=5)
+    shows(page, "#answers .name", r"^N20")
+    assert "%" in page.locator("#answers .share").first.text_content()
+    assert "Best: N20" in page.locator("#status").text_content()
+
+
+def test_why_marks_words_and_shows_the_path(page):
+    type_text(page, "My Kidney STONE hurts")
+    page.locator(".answer").first.click()
+    page.wait_for_selector("#why:not([hidden]) mark.for")
+    assert "STONE" in page.locator("#marked mark.for").all_text_contents()
+    assert page.locator("#marked").text_content() == "My Kidney STONE hurts"
+    assert page.locator("#path li").count() >= 1
+
+
+def test_a_correction_with_a_new_label_changes_the_answer(page, service):
+    type_text(page, "glass splinter in the thumb")
+    while page.locator("#chosen button").count():
+        page.locator("#chosen button").first.click()
+    page.fill("#add", "S61 open wound")
+    page.wait_for_selector("#found li")
+    assert "New label" in page.locator("#found li").last.text_content()
+    page.locator("#found li").last.click()
+    assert page.locator("#chosen li").text_content().startswith("S61 open wound")
+    for _ in range(2):
+        page.click("#learn")
+        shows(page, "#taught", "^Learned")
+    shows(page, "#answers .name", "^S61")
+    found = service.client.get("/v1/labels", params={"search": "S61"}).json()["labels"]
+    assert found[0]["n_examples"] == 2
+
+
+def test_teaching_by_keyboard_alone(page, service):
+    page.focus("#text")
+    page.keyboard.type("dry cough at night")
+    page.wait_for_selector("#answers li")
+    page.focus("#add")
+    page.keyboard.type("R04")
+    page.wait_for_selector("#found li[aria-selected=true]")
+    assert page.get_attribute("#add", "aria-expanded") == "true"
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    chosen = page.locator("#chosen li").all_text_contents()
+    assert any(text.startswith("R04.0") for text in chosen)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "learn"
+    page.keyboard.press("Enter")
+    shows(page, "#taught", "^Learned")
+
+
+def test_labels_are_text_and_never_markup(page):
+    type_text(page, "hostile")
+    shows(page, "#answers", "<img")
+    page.locator(".answer").first.click()
+    page.wait_for_selector("#why:not([hidden])")
+    assert page.locator("img").count() == 0
+
+
+def test_learning_is_shown(page):
+    page.click("[data-view=learning]")
+    page.wait_for_selector("#charts svg")
+    assert page.locator("#numbers dd").first.text_content() >= "1"
+    assert page.locator("#frequent li").count() >= 5
+    assert "P@1" in page.get_attribute("#charts svg", "aria-label")
+
+
+def test_the_tree_is_browsed_down_and_up(page):
+    page.click("[data-view=tree]")
+    page.wait_for_selector("#children li")
+    assert "labels below" in page.locator("#node").text_content()
+    assert page.locator("#crumbs button").count() == 1
+
+
+def test_everything_has_a_name_for_screen_readers(page):
+    type_text(page, "kidney stone")
+    page.locator(".answer").first.click()
+    page.wait_for_selector("#why:not([hidden])")
+    nameless = page.evaluate(
+        """() => [...document.querySelectorAll('button, input, textarea, [role=img]')]
+            .filter((one) => !one.closest('[hidden]'))
+            .filter((one) => !(one.textContent.trim() || one.getAttribute('aria-label') || one.labels?.length))
+            .map((one) => one.outerHTML)"""
+    )
+    assert nameless == []
+    assert page.locator("main:visible").count() == 1
+    assert page.get_attribute("html", "lang") == "en"
+
+
+def test_a_narrow_screen_needs_no_sideways_scrolling(page):
+    page.set_viewport_size({"width": 340, "height": 700})
+    type_text(page, "kidney stone " + "x" * 200)
+    page.locator(".answer").first.click()
+    page.wait_for_selector("#why:not([hidden])")
+    for view in ("ask", "learning", "tree"):
+        page.click(f"[data-view={view}]")
+        page.wait_for_timeout(100)
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), view
+    page.click("[data-view=ask]")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_has_contrast_in_light_and_dark(page, scheme):
+    page.emulate_media(color_scheme=scheme)
+    type_text(page, "kidney stone")
+    page.locator(".answer").first.click()
+    page.wait_for_selector("#why:not([hidden]) mark.for")
+    for inside, ground in ((".quiet", ".card"), ("#marked", ".card"), ("mark.for", "mark.for"), ("#learn", "#learn")):
+        colours = [
+            page.locator(f"{selector}:visible").first.evaluate(f"one => getComputedStyle(one).{what}")
+            for selector, what in ((inside, "color"), (ground, "backgroundColor"))
+        ]
+        assert contrast(*map(numbers, colours)) >= 4.5, (inside, colours)
+
+
+def numbers(colour):
+    return [float(part) for part in colour.partition("(")[2].rstrip(")").split(",")[:3]]
+
+
+def contrast(one, other):
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(colour):
+    linear = [v / 255 / 12.92 if v / 255 <= 0.03928 else ((v / 255 + 0.055) / 1.055) ** 2.4 for v in colour]
+    return sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))

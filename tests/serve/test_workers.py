@@ -1,0 +1,83 @@
+"""Several processes: shared snapshots, restarts, signals, start-up."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from ramify import PLTClassifier
+from shared.serving import RAMIFY, served
+
+
+def children(pid):
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True)
+    return [int(line) for line in found.stdout.split()]
+
+
+def test_workers_share_a_snapshot_and_all_of_them_see_what_is_learned(tmp_path):
+    with served(tmp_path / "live", "--workers", "2", "--publish-seconds", "0.05") as service:
+        workers = children(service.process.pid)
+        assert len(workers) == 2
+        version = service.learn([("kidney stone", ["N20"]), ("cough", ["R05"])] * 5).json()["version"]
+        service.wait_for_version(version)
+        time.sleep(0.5)
+        import httpx
+
+        for _ in range(20):  # each on a connection of its own, so by any worker
+            answer = httpx.post(f"{service.address}v1/predict", json={"texts": ["kidney stone"], "top_k": 1}).json()
+            assert answer["version"] == version
+            assert answer["results"][0]["labels"][0]["label"] == "N20"
+        mapped = [Path(f"/proc/{pid}/maps").read_text() for pid in workers]
+        files = [{line.split()[-1] for line in maps.splitlines() if "safetensors" in line} for maps in mapped]
+        assert files[0] == files[1] != set()
+        assert 'ramify_requests_total{route="/v1/predict",status="200"}' in service.client.get("/metrics").text
+
+
+def test_a_worker_that_dies_is_replaced(tmp_path):
+    with served(tmp_path / "live") as service:
+        (worker,) = children(service.process.pid)
+        os.kill(worker, signal.SIGKILL)
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                assert service.client.get("/readyz", timeout=30).status_code == 200
+                break
+            except Exception:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+        assert children(service.process.pid) != [worker]
+        assert any(line["event"] == "a worker ended" for line in service.log_lines())
+
+
+def test_workers_end_with_a_killed_supervisor(tmp_path):
+    with served(tmp_path / "live") as service:
+        (worker,) = children(service.process.pid)
+        service.kill()
+        deadline = time.monotonic() + 20
+        while Path(f"/proc/{worker}").exists() and "zombie" not in Path(f"/proc/{worker}/status").read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_service_in_order(tmp_path, number):
+    with served(tmp_path / "live") as service:
+        service.learn([("a", ["a"])])
+        service.process.send_signal(number)
+        assert service.process.wait(timeout=60) == 0
+        assert all("traceback" not in line for line in service.log_lines())
+
+
+def test_options_come_from_the_environment(tmp_path):
+    PLTClassifier(random_state=0).fit(["red apple", "green pear"] * 5, [["apple"], ["pear"]] * 5).save(
+        tmp_path / "model"
+    )
+    environment = {**os.environ, "RAMIFY_MODEL": str(tmp_path / "model"), "RAMIFY_PORT": "0", "RAMIFY_HOST": "0.0.0.0"}
+    done = subprocess.run([*RAMIFY, "serve"], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "needs keys" in done.stderr
