@@ -177,8 +177,9 @@ def rows_of(parts: tuple[NDArray[Any], NDArray[Any], NDArray[Any]], n_columns: i
     from scipy import sparse  # not needed for single texts, and slow to import
 
     indptr, indices, values = parts
+    shape: tuple[int, int] = len(indptr) - 1, n_columns
     if len(indices) <= np.iinfo(np.int32).max:
-        return sparse.csr_array((values, indices, indptr.astype(np.int32)), shape=(len(indptr) - 1, n_columns))
-    rows: sparse.csr_array = sparse.csr_array((len(indptr) - 1, n_columns), dtype=np.float32)
+        return sparse.csr_array((values, indices, indptr.astype(np.int32)), shape=shape)
+    rows = sparse.csr_array(shape, dtype=values.dtype)
     rows.data, rows.indices, rows.indptr = values, indices, indptr
     return rows
