@@ -53,7 +53,7 @@ class Subject:
         self.clf = MAKE[name]()
         self.learns = hasattr(self.clf, "partial_fit")
         (self.clf.partial_fit if self.learns else self.clf.fit)(X, CLASSES)
-        self.explains = name != "filter tree"
+        self.explains = self.grows = name != "filter tree"  # a tournament fixes its classes
         self.folder = folder
         self.clf.save(folder / "model")
         self.n_new = itertools.count()
@@ -68,7 +68,8 @@ class Subject:
     def learn(self):
         if self.learns:
             labels = CLASSES[:5].copy().astype(object)
-            labels[0] = f"new {next(self.n_new)}"  # labels must grow with the arrays
+            if self.grows:
+                labels[0] = f"new {next(self.n_new)}"  # labels must grow with the arrays
             self.clf.partial_fit(X[:5], labels)
         else:
             self.clf.fit(X[:30], CLASSES[:30])

@@ -105,5 +105,5 @@ def test_bad_thresholds_are_refused_with_their_value(make_multilabel, data):
 @once_per_path
 @pytest.mark.parametrize("odd", ["tfidf", TfidfVectorizer, object()], ids=["name", "class", "object"])
 def test_an_object_that_is_not_a_vectorizer_is_refused(make, data, odd):
-    with pytest.raises(ValueError, match="vectorizer must be None, a TfidfVectorizer"):
+    with pytest.raises(ValueError, match="vectorizer must be None, a TextVectorizer"):
         make(vectorizer=odd).fit(data.texts, data.collections)

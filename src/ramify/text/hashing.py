@@ -36,7 +36,7 @@ class HashingTextVectorizer(TextAnalysis):
         Number of threads; the result does not depend on it.
 
     >>> HashingTextVectorizer(n_features=16, norm=None).transform(["red, red pear"]).toarray().astype(int).tolist()
-    [[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -2, 1]]
+    [[0, 0, 0, -3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]]
     """
 
     _requires_fit = False
@@ -102,6 +102,7 @@ class HashingTextVectorizer(TextAnalysis):
         rows = self._texts(texts)
         if not self._is_native:
             found: sparse.csr_array = self._twin.transform(rows)
+            found.sort_indices()
             return found
         return rows_of(self._reader.transform(rows, number_of_threads(self.n_jobs)), self.n_features)
 

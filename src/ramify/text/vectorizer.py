@@ -43,7 +43,7 @@ class TextVectorizer(TextAnalysis):
     >>> vectorizer.get_feature_names_out().tolist()
     ['apple', 'cherry', 'green', 'pear', 'red']
     >>> vectorizer.transform(["a red, red pear"]).toarray().astype(float).round(2).tolist()
-    [[0.0, 0.0, 0.0, 0.58, 0.82]]
+    [[0.0, 0.0, 0.0, 0.57, 0.82]]
     """
 
     fixed_vocabulary_: bool

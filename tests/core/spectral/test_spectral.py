@@ -123,7 +123,7 @@ def test_equation_1_counts_classes_by_the_square_of_their_frequency():
         sums = np.stack([X[y == c].sum(axis=0) for c in range(6)]).astype(np.float64)
         scale = np.full(6, 800.0) if squares else np.bincount(y).astype(float)
         values, vectors = np.linalg.eigh(away @ (sums.T / scale) @ sums @ away)
-        split = eigen_split(X, y, squares_frequency=squares, max_iterations=200, tolerance=0.0)
+        split = eigen_split(X, y, squares_frequency=squares, max_iterations=200, tol=0.0)
         assert abs(split.direction @ vectors[:, -1]) == pytest.approx(1, abs=1e-3)
         assert split.eigenvalue == pytest.approx(values[-1], rel=1e-3)
         directions[squares] = split.direction

@@ -11,7 +11,7 @@ from scipy import sparse
 from ramify import _core
 from ramify.base.answers import keep_best, same_columns
 from ramify.base.model import Model, Query, State, named_by_label_set, shape_of
-from ramify.common.validation import check_number
+from ramify.common.validation import check_integer, check_number
 from ramify.data.csr import csr_rows
 
 if TYPE_CHECKING:
@@ -36,8 +36,9 @@ class FilterTreeModel(Model):
         self.order = order
         self.settings = settings
         self.won = 1.0
-        # Weight of the rows learned, and of those among them whose class won just before.
-        self.n_learned, self.n_won = 0.0, 0.0
+        self.n_learned = 0  # rows, those of all passes
+        # Weight of the rows learned since wins are counted, and of those among them whose class won just before.
+        self.weight_counted, self.weight_won = 0.0, 0.0
         self.n_labels = n_labels
         self.n_features = n_features
         self.is_multiclass = is_multiclass
@@ -54,15 +55,16 @@ class FilterTreeModel(Model):
     ) -> None:
         """Learn rows of one class each, in the order given or their own."""
         labels = np.ascontiguousarray(Y.indices, dtype=np.int32)
-        self.n_won += self.tournament.learn(X, labels, weight, order, progress)
-        self.n_learned += float(X.shape[0] if weight is None else weight.sum(dtype=np.float64))
+        self.weight_won += self.tournament.learn(X, labels, weight, order, progress)
+        self.n_learned += X.shape[0]
+        self.weight_counted += float(X.shape[0] if weight is None else weight.sum(dtype=np.float64))
         # Never so little that another class would be more probable, nor certain.
-        share, least = (self.n_won + 1) / (self.n_learned + 2), 2 / (self.n_labels + 1)
+        share, least = (self.weight_won + 1) / (self.weight_counted + 2), 2 / (self.n_labels + 1)
         self.won = max(share, least) if self.n_labels > 1 else 1.0
 
     def forget_wins(self) -> None:
         """Count wins from now on."""
-        self.n_learned, self.n_won = 0.0, 0.0
+        self.weight_counted, self.weight_won = 0.0, 0.0
 
     @property
     def _rest(self) -> np.float32:
@@ -96,7 +98,8 @@ class FilterTreeModel(Model):
         raise ValueError("a FilterTreeClassifier has no paths to explain: a tournament only has a winner")
 
     def state(self) -> State:
-        counts = {"won": self.won, "n_learned": self.n_learned, "n_won": self.n_won}
+        counts = {"won": self.won, "n_learned": self.n_learned}
+        counts |= {"weight_counted": self.weight_counted, "weight_won": self.weight_won}
         values = {**self.shape_values(), "settings": self.settings, **counts}
         return State(values, {"order": self.order, **self.tournament.state()})
 
@@ -108,6 +111,8 @@ class FilterTreeModel(Model):
         model = cls(order, settings=settings, **shape)
         model.tournament.restore(state.arrays)
         model.won = check_number("won", state.values["won"], above=0, at_most=1)
-        for name in ("n_learned", "n_won"):  # version 2 has none
+        # Older files have none of these.
+        model.n_learned = check_integer("n_learned", state.values.get("n_learned", 0), at_least=0)
+        for name in ("weight_counted", "weight_won"):
             setattr(model, name, check_number(name, state.values.get(name, 0.0), at_least=0))
         return model

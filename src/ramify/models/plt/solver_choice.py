@@ -29,7 +29,7 @@ START_WEIGHT = {False: 0, True: 1}
 # a node.
 LEAST_SHARE, ENOUGH_WORK, MAX_ROWS = 0.05, 1e6, 12_288
 # How much lower the loss of another setting must be: below that the sample cannot tell.
-MARGIN = 0.01
+MARGIN = 0.005
 
 
 class SolverChoice(NamedTuple):
