@@ -51,7 +51,10 @@ class Service:
 
     async def start(self) -> None:
         """Map the model, and follow its snapshots if it learns."""
-        described = await self.writer.describe()
+        describing = asyncio.ensure_future(self.writer.describe())
+        if not self.settings.journal_path.exists():  # likely a batch model: load it while the writer looks at it
+            await asyncio.to_thread(self.snapshots.refresh)
+        described = await describing
         self.learns = described["learns"]
         if self.learns:
             self.snapshots = Snapshots(self.settings.snapshot_path, described["journal"])

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+MANIFEST = "manifest.json"
 JOURNAL = "journal.sqlite"
 SNAPSHOT = "snapshot"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -64,3 +65,20 @@ class Settings:
         values["model"] = Path(values["model"])
         values["keys"] = None if values["keys"] is None else Path(values["keys"])
         return cls(**values)
+
+
+class DirectoryError(ValueError):
+    """A directory cannot be served; says why and what to do."""
+
+
+def check_target(settings: Settings) -> None:
+    """Refuse a directory without a model, before anything is started or written."""
+    model = settings.model
+    if (model / MANIFEST).exists() or settings.journal_path.exists():
+        return
+    if not settings.is_new:
+        raise DirectoryError(
+            f"there is no model in {model}\nhint: train one with `ramify train`, or start an empty one with --new"
+        )
+    if model.exists() and (not model.is_dir() or any(model.iterdir())):
+        raise DirectoryError(f"{model} is not empty and holds no model\nhint: choose another directory")

@@ -6,9 +6,9 @@ import logging
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ramify.files.directory import MANIFEST, ModelFileError, read_model
+from ramify.files.directory import MANIFEST, read_model
 from ramify.serve.journal import Journal, JournalError
-from ramify.serve.settings import Settings
+from ramify.serve.settings import Settings, check_target
 from ramify.serve.snapshots import NOTES
 from ramify.serve.teaching import is_online
 
@@ -16,7 +16,7 @@ log = logging.getLogger("ramify.serve")
 
 
 class Store(NamedTuple):
-    """A classifier, and the journal that continues it; a batch model has no journal."""
+    """A classifier that learns, and the journal that continues it; neither for a batch model."""
 
     classifier: Any
     journal: Journal | None
@@ -26,29 +26,20 @@ class Store(NamedTuple):
         return self.journal is not None
 
 
-def check_target(settings: Settings) -> None:
-    """Refuse a directory without a model, before anything is started or written."""
-    model = settings.model
-    if (model / MANIFEST).exists() or settings.journal_path.exists():
-        return
-    if not settings.is_new:
-        raise ModelFileError(
-            f"there is no model in {model}\nhint: train one with `ramify train`, or start an empty one with --new"
-        )
-    if model.exists() and (not model.is_dir() or any(model.iterdir())):
-        raise ModelFileError(f"{model} is not empty and holds no model\nhint: choose another directory")
-
-
 def open_store(settings: Settings) -> Store:
     """The model of a directory with its journal, which is created if the model can learn."""
     model, journal_path = settings.model, settings.journal_path
     check_target(settings)
     if (model / MANIFEST).exists():
+        from ramify import registry
         from ramify.base.save_load import load
 
+        name = read_model(model, verify=False)[0].get("class")
+        if name in registry.CLASSIFIERS and not is_online(registry.load_class(name)):
+            return Store(None, None)  # workers load it
         classifier = load(model)
         if not is_online(classifier):
-            return Store(classifier, None)
+            return Store(None, None)
         journal = _journal_of(classifier, settings)
     else:
         model.mkdir(parents=True, exist_ok=True)

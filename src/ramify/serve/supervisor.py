@@ -14,10 +14,13 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING
 
 from ramify.serve.keys import Keys
-from ramify.serve.settings import Settings
-from ramify.serve.store import check_target
+from ramify.serve.settings import Settings, check_target
+
+if TYPE_CHECKING:
+    from ramify.serve.writer import Writer
 
 log = logging.getLogger("ramify.serve")
 
@@ -86,13 +89,8 @@ class Supervisor:
             writer_ready: asyncio.Future[None] = loop.create_future()
             # Workers import their libraries while this process loads the model.
             workers = [asyncio.create_task(self._keep_running(writer_ready)) for _ in range(self.settings.workers)]
-            await asyncio.sleep(0)
             try:
-                from ramify.serve.store import open_store
-                from ramify.serve.writer import Writer
-
-                store = await asyncio.to_thread(open_store, self.settings)
-                self._writer = Writer(store, self.settings)
+                self._writer = await asyncio.to_thread(_new_writer, self.settings)
                 await self._writer.start()
                 writer_ready.set_result(None)
                 announcing = asyncio.create_task(self._announce(on_ready))
@@ -116,8 +114,6 @@ class Supervisor:
         on_ready()
 
     async def _keep_running(self, writer_ready: asyncio.Future[None]) -> None:
-        from ramify.serve.wire import answer_calls
-
         while not self._stops.is_set():
             began = time.monotonic()
             ours, theirs = socket.socketpair()
@@ -135,6 +131,8 @@ class Supervisor:
             self._processes.add(process)
             try:
                 await asyncio.shield(writer_ready)
+                from ramify.serve.wire import answer_calls  # only now: the worker starts meanwhile
+
                 reader, back = await asyncio.open_connection(sock=ours)
                 await answer_calls(self._writer, reader, back)
             finally:
@@ -149,6 +147,13 @@ class Supervisor:
                     self._stops.set()
                     return
                 await asyncio.sleep(max(0.0, _RESTART_SECONDS - (time.monotonic() - began)))
+
+
+def _new_writer(settings: Settings) -> Writer:
+    from ramify.serve.store import open_store
+    from ramify.serve.writer import Writer
+
+    return Writer(open_store(settings), settings)
 
 
 def _terminate(process: asyncio.subprocess.Process) -> None:
