@@ -163,8 +163,10 @@ class MixtureClassifier(_BaseComposition, ExtremeClassifier):  # type: ignore[mi
         return StreamSchema if self._is_online() else Schema
 
     def _default_vectorizer(self) -> Any:
-        return next(iter(self._given().values()))._default_vectorizer() if self._is_online() else (
-            super()._default_vectorizer()
+        return (
+            next(iter(self._given().values()))._default_vectorizer()
+            if self._is_online()
+            else (super()._default_vectorizer())
         )
 
     # --- training -------------------------------------------------------------------------------------------------

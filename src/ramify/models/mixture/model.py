@@ -103,9 +103,7 @@ class MixtureModel(Model):
             missing = missing[still]
         return answer
 
-    def _best_of(
-        self, X: sparse.csr_array, n_asked: int, query: Query
-    ) -> tuple[sparse.csr_array, NDArray[np.integer[Any]]]:
+    def _best_of(self, X: sparse.csr_array, n_asked: int, query: Query) -> tuple[sparse.csr_array, NDArray[np.int64]]:
         """Probabilities of every part's best labels, and the rows where a label outside of them may be better."""
         assert query.top_k is not None
         n_rows = X.shape[0]
@@ -138,9 +136,7 @@ class MixtureModel(Model):
             total += weight * (p if exponent == 1 else p**exponent)
         return np.minimum(total, 1.0).astype(np.float32)
 
-    def explain(
-        self, indices: NDArray[np.int32], values: NDArray[np.float32], column: int, query: Query
-    ) -> RawMixture:
+    def explain(self, indices: NDArray[np.int32], values: NDArray[np.float32], column: int, query: Query) -> RawMixture:
         row = csr_rows(values, indices, np.array([0, len(indices)]), (1, self.n_features))
         label = csr_rows(np.ones(1, np.float32), np.array([column]), np.array([0, 1]), (1, self.n_labels))
         parts = []
@@ -236,7 +232,7 @@ def first_columns(is_wanted: NDArray[np.bool_], n_first: int, n_columns: int) ->
     return csr_rows(np.ones(len(indices), np.float32), indices, indptr, (len(is_wanted), n_columns))
 
 
-def replace_rows(answer: sparse.csr_array, rows: NDArray[np.integer[Any]], better: sparse.csr_array) -> sparse.csr_array:
+def replace_rows(answer: sparse.csr_array, rows: NDArray[np.int64], better: sparse.csr_array) -> sparse.csr_array:
     """The answer with these rows replaced."""
     both = sparse.csr_array(sparse.vstack([answer, better], format="csr"))
     order = np.arange(answer.shape[0])
