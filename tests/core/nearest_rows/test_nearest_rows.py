@@ -42,13 +42,13 @@ def stored(X, Y, weight=None):
         {"levels": 2, "signed": True},
         {"density": 1.0},
         {"density": 0.02, "n_features": 500},
-        {"n_rows": 3000, "n_features": 2000, "density": 0.3},
+        {"n_rows": 1000, "n_features": 2000, "density": 0.1},
     ],
 )
 @pytest.mark.parametrize("k", [1, 5, 20, 1000])
 def test_the_pruned_search_finds_the_very_rows_that_a_comparison_with_all_finds(kind, k):
     X, Y = random_data(1, **kind)
-    queries, _ = random_data(2, **{**kind, "n_rows": 25})
+    queries, _ = random_data(2, **{**kind, "n_rows": 5})
     indptr, rows, similarities = stored(X, Y).nearest(queries, k, 1)
     plain = twin.rows_of_csr(X)
     for i, x in enumerate(twin.rows_of_csr(queries)):
@@ -57,7 +57,7 @@ def test_the_pruned_search_finds_the_very_rows_that_a_comparison_with_all_finds(
         np.testing.assert_array_equal(similarities[indptr[i] : indptr[i + 1]], np.float32([s for _, s, _ in expected]))
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 10**6), st.integers(1, 30), st.booleans(), st.sampled_from([None, 1, 3]))
 def test_random_rows_are_ranked_exactly(seed, k, signed, levels):
     X, Y = random_data(seed, 150, signed=signed, levels=levels)
@@ -121,7 +121,7 @@ DAMAGED = random_data(9, 30)
 ARRAYS = ["row_begin", "feature", "value", "weight", "label_begin", "label", "frequency"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(damages(ARRAYS))
 def test_damaged_arrays_are_refused_or_answered(damaged):
     X, Y = DAMAGED
