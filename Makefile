@@ -102,7 +102,7 @@ sanitize-quick: build/address/package
 	$(UNDER_ADDRESS) tests/core -k "bad_calls or damaged"
 
 # Tests whose work is shared by threads. "hogwild" threads write to the same weights without locks, as its paper has it.
-THREADED := tests/core/kernels tests/core/plt tests/core/online_plt tests/core/fastxml tests/core/spectral tests/core/softmax tests/core/text \
+THREADED := tests/core/kernels tests/core/plt tests/core/online_plt tests/core/fastxml tests/core/nearest_rows tests/core/spectral tests/core/softmax tests/core/text \
   tests/core/trees tests/attacks/test_races.py tests/attacks/test_threads.py tests/trees/test_kmeans.py
 sanitize-threads: build/thread/package
 	$(UNDER_THREAD) $(THREADED) -k "not hogwild"

@@ -23,6 +23,7 @@ void bind_vectorizer(nb::module_& m);
 void bind_softmax(nb::module_& m);
 void bind_lomtree(nb::module_& m);
 void bind_filter_tree(nb::module_& m);
+void bind_nearest_rows(nb::module_& m);
 
 static void poll_python_signals() {
     nb::gil_scoped_acquire gil;
@@ -58,4 +59,5 @@ NB_MODULE(_core, m) {
     bind_softmax(m);
     bind_lomtree(m);
     bind_filter_tree(m);
+    bind_nearest_rows(m);
 }

@@ -26,6 +26,8 @@ SHORT = {
     "MemoryTreeClassifier": "Memory tree",
     "LOMTreeClassifier": "LOMtree",
     "FilterTreeClassifier": "Filter tree",
+    "NearestRowsClassifier": "Nearest rows",
+    "MixtureClassifier": "Mixture",
     "ThresholdClassifier": "Threshold",
 }
 # Objects that constructors take, listed after the classifiers.

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ramify.models.filter_tree.classifier import FilterTreeClassifier as FilterTreeClassifier
     from ramify.models.lomtree.classifier import LOMTreeClassifier as LOMTreeClassifier
     from ramify.models.memory_tree.classifier import MemoryTreeClassifier as MemoryTreeClassifier
+    from ramify.models.mixture.classifier import MixtureClassifier as MixtureClassifier
+    from ramify.models.nearest_rows.classifier import NearestRowsClassifier as NearestRowsClassifier
     from ramify.models.online_plt.classifier import OnlinePLTClassifier as OnlinePLTClassifier
     from ramify.models.plt.classifier import PLTClassifier as PLTClassifier
     from ramify.models.softmax.classifier import TreeSoftmaxClassifier as TreeSoftmaxClassifier

@@ -57,6 +57,12 @@ CLASSIFIERS = {
     "MemoryTreeClassifier": Entry(
         "ramify.models.memory_tree", "MemoryTreeModel", "memory-tree", "stored examples in a tree"
     ),
+    "NearestRowsClassifier": Entry(
+        "ramify.models.nearest_rows", "NearestRowsModel", "nearest-rows", "the most similar training rows, exactly"
+    ),
+    "MixtureClassifier": Entry(
+        "ramify.models.mixture", "MixtureModel", "mixture", "weighted mean of several classifiers"
+    ),
     "ThresholdClassifier": Entry(
         "ramify.models.threshold", "ThresholdModel", "", "tuned decisions of another classifier"
     ),

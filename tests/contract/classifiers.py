@@ -7,6 +7,8 @@ from ramify import (
     FilterTreeClassifier,
     LOMTreeClassifier,
     MemoryTreeClassifier,
+    MixtureClassifier,
+    NearestRowsClassifier,
     OnlinePLTClassifier,
     PLTClassifier,
     SpectralTreeClassifier,
@@ -100,6 +102,18 @@ CLASSIFIERS = {
             **settings,
         }
     ),
+    "nearest rows": lambda **settings: NearestRowsClassifier(**{"random_state": 0, **settings}),
+    "mixture": lambda **settings: MixtureClassifier(
+        **{"parts": [PLTClassifier(**SMALL_TREE), NearestRowsClassifier(k=10)], "random_state": 0, **settings}
+    ),
+    "mixture, online": lambda **settings: MixtureClassifier(
+        **{
+            "parts": [("tree", OnlinePLTClassifier(arity=2, max_leaf=3)), ("memory", MemoryTreeClassifier())],
+            "held_out": 0.2,
+            "random_state": 0,
+            **settings,
+        }
+    ),
 }
 
 # Models that learn exactly one class a row: they get such rows in the suite, and refuse others.
@@ -140,6 +154,8 @@ CONVERGED = {
         "scorer_rate": 0.0,
         "max_examples": None,
     },
+    # Weights are given, as which rows are held out has no weights; nearest rows count them exactly.
+    "MixtureClassifier": {"parts": [NearestRowsClassifier(k=5), NearestRowsClassifier()], "weights": [1, 2]},
     # Without inner nodes nothing is left but counts of classes.
     "LOMTreeClassifier": {"max_nodes": 0},
     # Small steps, which nothing scales; what a tournament's winner is given depends on the weights won.
@@ -192,6 +208,13 @@ WIDER_QUESTIONS = f"{ANY_WIDTH}; what else it checks, test_separable_classes_are
 TAKES_ANY_WIDTH = dict.fromkeys(["LOMTreeClassifier", "MemoryTreeClassifier", "OnlinePLTClassifier"], ANY_WIDTH)
 
 
+def takes_any_width(classifier):
+    """Whether the classifier, or each part of a mixture, takes rows of any width."""
+    if isinstance(classifier, MixtureClassifier):
+        return hasattr(classifier, "partial_fit")
+    return type(classifier).__name__ in TAKES_ANY_WIDTH
+
+
 def weighted(reason):
     """The checks that a weight of two is a row given twice."""
     return dict.fromkeys([f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")], reason)
@@ -211,6 +234,7 @@ ONLINE = {
 OWN_DEVIATIONS = {
     "PLTClassifier": weighted(APPROXIMATE_WEIGHTS),
     "ThresholdClassifier": weighted(APPROXIMATE_WEIGHTS),
+    "MixtureClassifier": weighted(APPROXIMATE_WEIGHTS),
     "TreeSoftmaxClassifier": weighted(ONE_STEP_A_ROW),
     "SpectralTreeClassifier": weighted(ONE_STEP_A_ROW),
     "FilterTreeClassifier": weighted(ONE_STEP_A_ROW),
@@ -222,6 +246,7 @@ OWN_DEVIATIONS = {
 
 def expected_failures(estimator):
     learns_on = hasattr(estimator, "partial_fit")
-    over_online = learns_on and isinstance(getattr(estimator, "estimator", None), OnlinePLTClassifier)
+    is_mixture = isinstance(estimator, MixtureClassifier)
+    over_online = learns_on and (is_mixture or isinstance(getattr(estimator, "estimator", None), OnlinePLTClassifier))
     own = OWN_DEVIATIONS.get(type(estimator).__name__, {})
-    return {**DEVIATIONS, **own, **(OVER_ONLINE if over_online else {})}
+    return {**DEVIATIONS, **own, **((ONLINE if is_mixture else OVER_ONLINE) if over_online else {})}

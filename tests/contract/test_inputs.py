@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 
-from contract.classifiers import TAKES_ANY_WIDTH
+from contract.classifiers import takes_any_width
 from contract.small_data import N_FEATURES, N_LABELS, once_per_path, same
 
 ROW_FORMS = {
@@ -131,7 +131,7 @@ def test_pandas_in_names_known(make, fitted, data):
 
 
 def fit_texts(make, texts, data):
-    vectorizer = TfidfVectorizer() if type(make()).__name__ in TAKES_ANY_WIDTH else None
+    vectorizer = TfidfVectorizer() if takes_any_width(make()) else None
     return make(vectorizer=vectorizer).fit(texts, data.collections)
 
 
@@ -294,7 +294,7 @@ def test_a_wrong_number_of_features_is_refused(fitted, data):
     for width in (N_FEATURES - 1, N_FEATURES + 1):
         X = data.X.copy()
         X.resize(X.shape[0], width)
-        if type(clf).__name__ in TAKES_ANY_WIDTH:
+        if takes_any_width(clf):
             expected = data.X[:, : min(width, N_FEATURES)].copy()
             expected.resize(data.X.shape)
             assert clf.predict_labels(X) == clf.predict_labels(X.toarray()) == clf.predict_labels(expected)
@@ -353,7 +353,7 @@ REFUSED_SINGLE_ROWS = [
 def test_refused_single_rows_name_the_feature(fitted):
     clf = fitted()
     for x, said in REFUSED_SINGLE_ROWS:
-        if said == "features" and type(clf).__name__ in TAKES_ANY_WIDTH:
+        if said == "features" and takes_any_width(clf):
             assert clf.predict_one(x) == clf.predict_one({})
         else:
             with pytest.raises(ValueError, match=said):

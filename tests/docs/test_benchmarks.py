@@ -23,6 +23,7 @@ NEEDY = {
     "benchmarks.decide.fmeasure": WORK,
     "benchmarks.lomtree.run": ["table"],
     "benchmarks.memory_tree.run": WORK,
+    "benchmarks.nearest_rows.run": WORK,
     "benchmarks.online_plt.figure": ["none.jsonl", "none.png"],
     "benchmarks.online_plt.run": ["throughput", *WORK],
     "benchmarks.plt.run": WORK,

@@ -1,4 +1,4 @@
-"""The memory tree: the stored examples that were retrieved, what made them similar, and the path to them."""
+"""Stored examples that answer for a row: what made them similar, and in a memory tree the path to them."""
 
 from __future__ import annotations
 
@@ -35,35 +35,29 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class MemoryExplanation(ExplainedLabel):
-    """A label's probability for one row: the examples retrieved for it, and the path to the best that has the label.
-
-    If none has it, the path leads to the best of all.
-    """
+class NeighbourExplanation(ExplainedLabel):
+    """A label's probability for one row: the examples that vote."""
 
     retrieved: list[Memory]
-    path: list[RouteStep]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return self._plain_head() | {
-            "retrieved": [plain(memory) for memory in self.retrieved],
-            "path": [plain(step) for step in self.path],
-        }
+        return self._plain_head() | {"retrieved": [plain(memory) for memory in self.retrieved]}
 
     def __str__(self) -> str:
         lines = [self._headline()]
         for memory in self._shown():
             lines.append(f"  {_memory_line(memory)}")
             lines.append(f"        {format_parts(memory)}")
-        lines += self._not_shown()
-        return "\n".join(lines + step_lines(self.path, _step_line))
+        return "\n".join(lines + self._not_shown())
 
     def _shown(self) -> list[Memory]:
         """Those with the label first."""
         return sorted(self.retrieved, key=lambda memory: not memory.has_label)[:MAX_SHOWN]
 
     def _not_shown(self) -> list[str]:
+        if not self.retrieved:
+            return ["  no stored example is similar: the label's share of all"]
         rest = len(self.retrieved) - MAX_SHOWN
         return [f"  and {rest} more example{'s' if rest > 1 else ''}"] if rest > 0 else []
 
@@ -75,6 +69,29 @@ class MemoryExplanation(ExplainedLabel):
             root.add(Text(_memory_line(memory))).add(coloured(memory))
         for line in self._not_shown():
             root.add(Text(line.strip(), "dim"))
+        return root
+
+
+@dataclass(frozen=True)
+class MemoryExplanation(NeighbourExplanation):
+    """The examples that a memory tree retrieved, and the path to the best that has the label.
+
+    If none has it, the path leads to the best of all.
+    """
+
+    path: list[RouteStep]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return super().to_dict() | {"path": [plain(step) for step in self.path]}
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *step_lines(self.path, _step_line)])
+
+    def __rich__(self) -> Tree:
+        from rich.text import Text
+
+        root = super().__rich__()
         branch = root.add(Text("the path there", "dim"))
         add_steps(branch, self.path, lambda step: Text(_step_line(step)))
         return root
@@ -90,14 +107,7 @@ class RawNeighbours:
 
     def describe(self, wording: Wording, column: int) -> MemoryExplanation:
         retrieved = [
-            Memory(
-                row=int(arrival),
-                labels=list(wording.schema.labels_of(labels)),
-                has_label=bool((labels == column).any()),
-                weight=float(weight),
-                share=float(share),
-                **wording.score_parts(features, added),
-            )
+            _memory(wording, column, arrival, weight, share, labels, features, added)
             for _, arrival, weight, share, _, labels, features, added in self.neighbours
         ]
         path = [
@@ -111,6 +121,31 @@ class RawNeighbours:
             for place, (node, n_rows, share, _, right, features, added) in enumerate(self.route)
         ]
         return MemoryExplanation(**wording.head(column, self.probability), retrieved=retrieved, path=path)
+
+
+@dataclass(frozen=True)
+class RawVote:
+    """The label's probability, and the nearest rows as the core gives them."""
+
+    probability: float
+    neighbours: list[Any]
+
+    def describe(self, wording: Wording, column: int) -> NeighbourExplanation:
+        retrieved = [_memory(wording, column, *neighbour) for neighbour in self.neighbours]
+        return NeighbourExplanation(**wording.head(column, self.probability), retrieved=retrieved)
+
+
+def _memory(
+    wording: Wording, column: int, row: int, weight: float, share: float, labels: Any, features: Any, added: Any
+) -> Memory:
+    return Memory(
+        row=int(row),
+        labels=list(wording.schema.labels_of(labels)),
+        has_label=bool((labels == column).any()),
+        weight=float(weight),
+        share=float(share),
+        **wording.score_parts(features, added),
+    )
 
 
 def _memory_line(memory: Memory) -> str:

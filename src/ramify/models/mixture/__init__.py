@@ -1,0 +1,1 @@
+"""Weighted means of several classifiers' probabilities."""

@@ -1,0 +1,332 @@
+"""A mixture: several classifiers, their weights learned on rows that were held out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import _BaseComposition, available_if
+
+from ramify import registry
+from ramify.base.classifier import ExtremeClassifier
+from ramify.base.fitted import FittedModel
+from ramify.base.model import Query
+from ramify.base.nested import train_inside
+from ramify.base.online import OnlineClassifier
+from ramify.base.online_model import OnlineModel
+from ramify.base.rows import as_one_row
+from ramify.base.schema import Schema
+from ramify.base.stream_schema import DictRow, Piece, StreamSchema, one_label_row
+from ramify.base.training import TrainingData, weighted_rows
+from ramify.common.progress import phase, shown
+from ramify.common.validation import check_flag, check_integer, check_number
+from ramify.models.mixture.model import FIRST_CANDIDATES, MixtureModel, Part, union
+from ramify.models.mixture.weights import BrierSums, best_exponent
+from ramify.models.nearest_rows.classifier import NearestRowsClassifier
+from ramify.models.plt.classifier import PLTClassifier
+
+
+def _learns_in_pieces(classifier: MixtureClassifier) -> bool:
+    return classifier._is_online()
+
+
+class MixtureClassifier(_BaseComposition, ExtremeClassifier):  # type: ignore[misc]
+    """The weighted mean of several classifiers' probabilities, named for every label that one of them proposes.
+
+    Weights (at least 0, with sum 1) have the least Brier score on rows held out from the parts' training; the parts are
+    then trained once more, on all rows. With several labels per row each part's probabilities are also calibrated, by
+    a power of them. With one class per row a mean of distributions is one, and is left as it is.
+
+    Parameters
+    ----------
+    parts : list of classifiers, of (name, classifier) pairs, or of names; None
+        What is mixed: classifiers of the library. Names are those of the command line, and may come as one string,
+        "plt,nearest-rows". None: `PLTClassifier(n_trees=3)` and `NearestRowsClassifier()`.
+    weights : None or one number per part
+        None learns them; given weights are scaled to sum 1, and no rows are held out.
+    held_out : float
+        Share of the rows that are held out to learn the weights on.
+    refit : bool
+        Train the parts once more, on all rows, when the weights are known.
+    block : int
+        For `partial_fit`: rows that the parts answer, for the weights, before they learn them.
+    vectorizer : None, TfidfVectorizer or HashingVectorizer
+        For X given as texts, for all parts: those of the parts are not used.
+    n_jobs, random_state
+        Given to the parts where not None; random_state also draws the rows that are held out.
+    verbose : bool
+        Show progress on stderr while training.
+
+    Where all parts learn online, so does the mixture (`partial_fit`, `learn_one`): its weights have the least Brier
+    score over all rows as the parts answered them before they learned them.
+
+    Examples
+    --------
+    >>> from ramify import FastXMLClassifier, MixtureClassifier, PLTClassifier
+    >>> from ramify.data.synthetic import make_multilabel
+    >>> data = make_multilabel(1000, 50, 500, random_state=0)
+    >>> clf = MixtureClassifier([PLTClassifier(), FastXMLClassifier(n_trees=10)], random_state=0).fit(data.X, data.Y)
+    >>> sorted(clf.weights_)
+    ['fastxml', 'plt']
+    """
+
+    def __init__(
+        self,
+        parts: Any = None,
+        *,
+        weights: Sequence[float] | None = None,
+        held_out: float = 0.1,
+        refit: bool = True,
+        block: int = 256,
+        vectorizer: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.parts = parts
+        self.weights = weights
+        self.held_out = held_out
+        self.refit = refit
+        self.block = block
+        self.vectorizer = vectorizer
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters, with those of named parts as name__parameter."""
+        params: dict[str, Any] = self._get_params("parts", deep=deep)
+        return params
+
+    def set_params(self, **params: Any) -> MixtureClassifier:
+        """Set parameters, of named parts as name__parameter."""
+        self._set_params("parts", **params)
+        return self
+
+    def _check_parameters(self) -> None:
+        n_parts = len(self._given())
+        if self.weights is not None:
+            weights = np.asarray(self.weights, dtype=np.float64)
+            if weights.shape != (n_parts,) or not (np.isfinite(weights) & (weights >= 0)).all() or not weights.any():
+                raise ValueError(
+                    f"weights must be None or {n_parts} numbers of at least 0, one per part, got {self.weights!r}"
+                )
+        if check_number("held_out", self.held_out, above=0, at_most=1) == 1:
+            raise ValueError("held_out must leave rows to train on: give a number below 1")
+        check_flag("refit", self.refit)
+        check_integer("block", self.block, at_least=1)
+        check_flag("verbose", self.verbose)
+
+    # --- parts ----------------------------------------------------------------------------------------------------
+
+    def _given(self) -> dict[str, ExtremeClassifier]:
+        """The parts by name; those without one are called as on the command line."""
+        given = self.parts
+        if given is None:
+            given = [PLTClassifier(n_trees=3), NearestRowsClassifier()]
+        elif isinstance(given, str):
+            given = [name.strip() for name in given.split(",")]
+        if not isinstance(given, list | tuple) or not given:
+            raise ValueError(f"parts must be None or a list of classifiers of ramify, got {self.parts!r}")
+        parts: dict[str, ExtremeClassifier] = {}
+        for item in given:
+            name, part = item if isinstance(item, tuple) and len(item) == 2 else (None, item)
+            if isinstance(part, str):
+                name, part = name or part, registry.make_classifier(part)
+            if not isinstance(part, ExtremeClassifier):
+                raise ValueError(f"parts must hold classifiers of ramify, got {part!r}")
+            name = name or self._free_name(type(part).__name__, parts)
+            if not isinstance(name, str) or "__" in name or name in parts:
+                raise ValueError(f"names of parts must be distinct strings without '__', got {name!r}")
+            parts[name] = part
+        return parts
+
+    @staticmethod
+    def _free_name(class_name: str, taken: Mapping[str, Any]) -> str:
+        entry = registry.CLASSIFIERS.get(class_name)
+        name = (entry.name if entry is not None else "") or class_name
+        return next(free for n in range(1, len(taken) + 2) if (free := name if n == 1 else f"{name}-{n}") not in taken)
+
+    def _is_online(self) -> bool:
+        try:
+            return all(isinstance(part, OnlineClassifier) for part in self._given().values())
+        except ValueError:
+            return False  # `fit` says what is wrong
+
+    @property
+    def _schema_class(self) -> type[Schema]:  # type: ignore[override]
+        return StreamSchema if self._is_online() else Schema
+
+    def _default_vectorizer(self) -> Any:
+        return (
+            next(iter(self._given().values()))._default_vectorizer()
+            if self._is_online()
+            else (super()._default_vectorizer())
+        )
+
+    # --- training -------------------------------------------------------------------------------------------------
+
+    def _train(self, data: TrainingData) -> MixtureModel:
+        n = data.X.shape[0]
+        n_held_out = min(max(1, round(n * self.held_out)), n - 1)
+        given, n_parts = self._given(), len(self._given())
+        if self.weights is not None or n_parts == 1 or n_held_out == 0:
+            weights = np.ones(n_parts) if self.weights is None else np.asarray(self.weights, dtype=np.float64)
+            return MixtureModel(self._trained(given, data), weights / weights.sum(), np.ones(n_parts))
+        order = check_random_state(data.seed).permutation(n)
+        held_out, rest = np.sort(order[:n_held_out]), np.sort(order[n_held_out:])
+        first = MixtureModel(self._trained(given, data.part(rest)), np.full(n_parts, 1 / n_parts), np.ones(n_parts))
+        with phase("learning weights"):
+            part = data.part(held_out)
+            P, y, entry_weight = judged_entries(first, (part.X, part.Y, part.sample_weight), data.n_threads)
+            exponents = np.ones(n_parts)
+            if not data.is_multiclass:
+                exponents = np.array([best_exponent(P[:, m], y, entry_weight) for m in range(n_parts)])
+            sums = BrierSums.none(n_parts)
+            sums.add(P**exponents, y, entry_weight)
+        weights = sums.weights()
+        parts = self._trained(given, data) if self.refit else first.parts
+        return MixtureModel(parts, weights, exponents, sums)
+
+    def _trained(self, given: Mapping[str, ExtremeClassifier], data: TrainingData) -> list[Part]:
+        parts = []
+        for name, part in given.items():
+            nested = train_inside(part, self.n_jobs, data)
+            parts.append(Part(name, nested.class_name, nested.fitted.model, nested.fitted.options))
+        return parts
+
+    # --- learning in pieces ---------------------------------------------------------------------------------------
+
+    @available_if(_learns_in_pieces)  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> MixtureClassifier:
+        """Learn these rows on top of what is known; the weights follow what the parts answered just before.
+
+        New labels and wider rows are welcome. A rejected piece leaves the model as it was.
+        """
+        with shown(self.verbose is True), self._lock():
+            self._check_parameters()
+            if "fitted_" in self.__dict__:
+                piece = self._read_piece(X, y, sample_weight)
+                self._learn_blocks(piece)
+            else:
+                schema = StreamSchema(type(self).__name__)
+                piece = weighted_rows(*schema.start(X, y, classes, self._new_vectorizer), sample_weight)
+                data = TrainingData(*piece, self._draw_seed(), self._n_threads(), schema)
+                self._set_fitted(FittedModel(schema, self._new_model(data), seed=data.seed))
+                try:
+                    self._learn_blocks(piece)
+                except BaseException:
+                    del self.fitted_
+                    raise
+        return self
+
+    @available_if(_learns_in_pieces)  # type: ignore[untyped-decorator]
+    def learn_one(self, x: Any, y: Any) -> MixtureClassifier:
+        """Learn one row: a dict feature -> value, a text, or a one-row array; y as in `OnlineClassifier.learn_one`."""
+        kind = self.schema_.labels.kind if "fitted_" in self.__dict__ else None
+        row = DictRow(x) if isinstance(x, Mapping) else as_one_row(x)
+        fitted: MixtureClassifier = self.partial_fit(row, one_label_row(y, kind))
+        return fitted
+
+    def _new_model(self, data: TrainingData) -> MixtureModel:
+        parts = []
+        for name, given in self._given().items():
+            inner: Any = self._with_jobs(given)
+            inner._check_parameters()
+            model = inner._new_model(data)
+            parts.append(Part(name, type(inner).__name__, model, inner._search_options()))
+        n = len(parts)
+        weights = np.ones(n) if self.weights is None else np.asarray(self.weights, dtype=np.float64)
+        return MixtureModel(parts, weights / weights.sum(), np.ones(n), None if self.weights else BrierSums.none(n))
+
+    def _read_piece(self, X: Any, y: Any, sample_weight: Any) -> Piece:
+        schema = self.fitted_.schema
+        assert isinstance(schema, StreamSchema)
+        parts = self.parts_
+
+        def accept(rows: sparse.csr_array, indicator: sparse.csr_array) -> Piece:
+            piece = weighted_rows(rows, indicator, sample_weight)
+            for part in parts.values():
+                piece = part._accept(piece)
+            return piece
+
+        return schema.extend(X, y, accept)
+
+    def _learn_blocks(self, piece: Piece) -> None:
+        schema, model = self.fitted_.schema, self.fitted_.model
+        assert isinstance(model, MixtureModel)
+        X, Y, weight = piece
+        knows_nothing = all(part.model.n_examples == 0 for part in model.parts if isinstance(part.model, OnlineModel))
+        parts = self.parts_
+        for part in model.parts:
+            assert isinstance(part.model, OnlineModel)
+            part.model.widen(schema.n_labels, schema.n_features)
+        for start in range(0, X.shape[0], self.block):
+            rows = slice(start, start + self.block)
+            block: Piece = (X[rows], Y[rows], None if weight is None else weight[rows])
+            if model.sums is not None and not (knows_nothing and start == 0):
+                P, y, entry_weight = judged_entries(model, block, self._n_threads())
+                model.sums.add(P**model.exponents, y, entry_weight)
+                model.weights = model.sums.weights()
+            for part in model.parts:
+                assert isinstance(part.model, OnlineModel)
+                parts[part.name]._learn(part.model, block, None)
+
+    # --- the trained model ----------------------------------------------------------------------------------------
+
+    def _with_jobs(self, given: ExtremeClassifier) -> Any:
+        inner = clone(given)
+        if self.n_jobs is not None:
+            inner.n_jobs = self.n_jobs
+        return inner
+
+    @property
+    def parts_(self) -> dict[str, Any]:
+        """The trained parts by name; they take rows of numbers, also where the mixture takes texts."""
+        fitted = self._attribute("parts_")
+        model = fitted.model
+        assert isinstance(model, MixtureModel)
+        given, trained = self._given(), {}
+        for part in model.parts:
+            inner = self._with_jobs(given[part.name])
+            schema = inner._schema_class.sharing(part.class_name, fitted.schema)
+            inner._set_fitted(FittedModel(schema, part.model, seed=fitted.seed, options=part.options))
+            trained[part.name] = inner
+        return trained
+
+    @property
+    def weights_(self) -> dict[str, float]:
+        """The weight of each part; 0: it is not asked."""
+        model = self.model_
+        return dict(zip([part.name for part in model.parts], model.weights.tolist(), strict=True))
+
+    @property
+    def exponents_(self) -> dict[str, float]:
+        """The power of each part's probabilities that is mixed; 1: as they are."""
+        model = self.model_
+        return dict(zip([part.name for part in model.parts], model.exponents.tolist(), strict=True))
+
+
+def judged_entries(
+    model: MixtureModel, piece: Piece, n_threads: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]:
+    """Each part's estimates of the labels that a part proposes or a row has, whether the row has them, and weights."""
+    X, Y, weight = piece
+    Y = sparse.csr_array(Y, dtype=np.float32)
+    Y.resize((Y.shape[0], model.n_labels))
+    asked = Query(top_k=min(FIRST_CANDIDATES, model.n_labels), n_threads=n_threads)
+    found = [part.model.search(X, part.asked(asked)) for part in model.parts]
+    candidates = union([*found, Y])
+    columns, n = candidates.indices.astype(np.int64), candidates.shape[1]
+    row_of = np.repeat(np.arange(X.shape[0]), np.diff(candidates.indptr))
+    true_row = np.repeat(np.arange(X.shape[0]), np.diff(Y.indptr))
+    y = np.isin(row_of * n + columns, true_row * n + Y.indices.astype(np.int64)).astype(np.float64)
+    entry_weight = None if weight is None else weight[row_of].astype(np.float64)
+    return model.estimates(X, candidates, n_threads), y, entry_weight

@@ -1,0 +1,85 @@
+"""Nearest rows: the labels of the training rows that are most similar by cosine, found exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ramify import _core
+from ramify.base.classifier import ExtremeClassifier
+from ramify.base.training import TrainingData
+from ramify.common.progress import phase
+from ramify.common.validation import check_flag, check_integer, check_number
+from ramify.models.nearest_rows.model import NearestRowsModel
+
+
+class NearestRowsClassifier(ExtremeClassifier):
+    """Stores the training rows and lets the nearest of them vote, by cosine over sparse rows.
+
+    The search is exact: an inverted index leads to the rows that share features with the query, and bounds leave out
+    those that cannot be among the nearest. Good where labels have few rows, and as a part of a `MixtureClassifier`.
+
+    Parameters
+    ----------
+    k : int
+        Rows that vote; rows without a feature in common, or with a negative similarity, never do. If none is left,
+        labels get their share of the training rows.
+    power : float
+        A row votes with similarity ** power; 0: all the same.
+    vectorizer : None, TfidfVectorizer or HashingVectorizer
+        For X given as texts.
+    n_jobs : int or None
+        Threads for queries; the result does not depend on it.
+    verbose : bool
+        Show progress on stderr while training.
+
+    `k` and `power` may change after training. A sample weight of two is a row given twice: it takes two places of k.
+
+    Examples
+    --------
+    >>> from ramify import NearestRowsClassifier
+    >>> texts = ["red round cherry", "red round apple", "yellow long banana"]
+    >>> clf = NearestRowsClassifier(k=2).fit(texts, ["cherry", "apple", "banana"])
+    >>> clf.predict(["a long yellow one", "a red apple"]).tolist()
+    ['banana', 'apple']
+    """
+
+    def __init__(
+        self,
+        *,
+        k: int = 20,
+        power: float = 3.0,
+        vectorizer: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.k = k
+        self.power = power
+        self.vectorizer = vectorizer
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        self._search_options()
+        check_flag("verbose", self.verbose)
+
+    def _search_options(self) -> Mapping[str, Any]:
+        return {
+            "k": check_integer("k", self.k, at_least=1, at_most=2**31 - 1),
+            "power": check_number("power", self.power, at_least=0),
+        }
+
+    def _train(self, data: TrainingData) -> NearestRowsModel:
+        with phase("storing rows"):
+            arrays = _core.store_rows(data.X, data.Y, data.n_features, data.n_labels, data.sample_weight)
+        return NearestRowsModel(
+            arrays, n_labels=data.n_labels, n_features=data.n_features, is_multiclass=data.is_multiclass
+        )
+
+    @property
+    def n_examples_(self) -> int:
+        """Rows stored."""
+        n: int = self.model_.n_rows
+        return n
