@@ -183,3 +183,12 @@ def rows_of(parts: tuple[NDArray[Any], NDArray[Any], NDArray[Any]], n_columns: i
     rows = sparse.csr_array(shape, dtype=values.dtype)
     rows.data, rows.indices, rows.indptr = values, indices, indptr
     return rows
+
+
+def sorted_rows(rows: Any) -> sparse.csr_array:
+    """The rows of scikit-learn's vectorizers as ours are: a float32 csr_array with sorted indices."""
+    from scipy import sparse
+
+    found = sparse.csr_array(rows).astype(np.float32, copy=False)
+    found.sort_indices()
+    return found

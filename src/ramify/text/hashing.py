@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ramify import _core
 from ramify.common.validation import check_flag, check_integer, number_of_threads
-from ramify.text.analysis import TextAnalysis, rows_of
+from ramify.text.analysis import TextAnalysis, rows_of, sorted_rows
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -101,9 +101,7 @@ class HashingTextVectorizer(TextAnalysis):
         """Return a row for each text: a float32 csr_array with sorted indices."""
         rows = self._texts(texts)
         if not self._is_native:
-            found: sparse.csr_array = self._twin.transform(rows)
-            found.sort_indices()
-            return found
+            return sorted_rows(self._twin.transform(rows))
         return rows_of(self._reader.transform(rows, number_of_threads(self.n_jobs)), self.n_features)
 
     def transform_one(self, text: str) -> tuple[NDArray[np.int32], NDArray[np.float32]]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ramify import _core
 from ramify.common.validation import check_flag, check_integer, check_number, number_of_threads
-from ramify.text.analysis import TextAnalysis, check_terms, rows_of
+from ramify.text.analysis import TextAnalysis, check_terms, rows_of, sorted_rows
 from ramify.text.parameters import not_fitted
 
 if TYPE_CHECKING:
@@ -127,8 +127,7 @@ class TextVectorizer(TextAnalysis):
         reader = self._fitted_reader()
         rows = self._texts(texts)
         if not self._is_native:
-            found: sparse.csr_array = self._twin.transform(rows)
-            return found
+            return sorted_rows(self._twin.transform(rows))
         return rows_of(reader.transform(rows, number_of_threads(self.n_jobs)), reader.n_columns)
 
     def transform_one(self, text: str) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
@@ -286,7 +285,7 @@ class TextVectorizer(TextAnalysis):
         reader.set_vocabulary(*_arrays_of(twin.get_feature_names_out().tolist()))
         idf = twin.idf_.astype(np.float64) if self.use_idf else None
         self._adopt(reader, idf, is_fixed=twin.fixed_vocabulary_)
-        return rows
+        return sorted_rows(rows)
 
     # --- model files ----------------------------------------------------------------------------------------------
 
