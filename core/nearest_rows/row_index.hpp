@@ -54,7 +54,7 @@ struct NearestScratch {
     std::vector<float> reached;  ///< by row: the sum over the features so far; not zero once a feature is shared
     std::vector<float> query;    ///< by feature
     std::vector<Entry> entries;
-    std::vector<std::uint32_t> touched, candidates;
+    std::vector<std::uint32_t> touched, candidates, likely;
     std::vector<double> rest;  ///< per feature of the query, in order of search: the squared length of those after it
     std::vector<Neighbour> nearest;
     std::int64_t n_products = 0;  ///< postings read and rows compared, of all searches
@@ -138,35 +138,29 @@ struct NearestRows : NearestRowsArrays<ArrayView> {
         for (const Entry& e : s.entries) s.query[e.feature] = e.value;
         order_features(s);
         const double slack = 1e-6 + 2e-7 * static_cast<double>(s.entries.size());  // rounding of the sums in `reached`
-        float least = 0;
+        auto rest_at = [&](std::size_t at) { return (at < s.entries.size() ? std::sqrt(s.rest[at]) : 0.0) + slack; };
+        float least = 0;  // the k-th nearest row is at least as similar
         s.touched.clear();
         // Rows that share a feature, until no further row can be near enough.
         std::size_t at = 0, n_read = 0, next_estimate = std::max<std::size_t>(512, 16 * static_cast<std::size_t>(k));
-        for (; at < s.entries.size() && !(least > 0 && std::sqrt(s.rest[at]) + slack < least); ++at) {
+        for (; at < s.entries.size() && !(least > 0 && rest_at(at) < least); ++at) {
             n_read += touch(s.entries[at], s);
             if (n_read >= next_estimate) {
-                least = std::max(least, estimate(k, s));
+                least = std::max(least, estimate(s.touched, k, s));
                 next_estimate = 8 * n_read;
             }
         }
         s.candidates = s.touched;
-        least = std::max(least, prune(least, std::sqrt(at < s.entries.size() ? s.rest[at] : 0.0) + slack, k, s));
+        least = prune(least, rest_at(at), k, s);
         // Further features of those rows only, as long as that is cheaper than comparing the rows that remain.
-        for (; at < s.entries.size(); ++at) {
-            const double rest = std::sqrt(s.rest[at]) + slack;
-            least = std::max(least, prune(least, rest, k, s));
-            if (s.candidates.size() * mean_length_ <= postings(s.entries[at]).size()) break;
+        for (; at < s.entries.size() && s.candidates.size() * mean_length_ > postings(s.entries[at]).size(); ++at) {
             n_read += add(s.entries[at], s);
+            drop(least, rest_at(at + 1), s);
         }
-        const double rest = (at < s.entries.size() ? std::sqrt(s.rest[at]) : 0.0) + slack;
+        least = prune(least, rest_at(at), k, s);
         NearestHeap heap(s.nearest, k);
-        // Likely ones first, so that the k-th similarity rises early.
-        if (s.candidates.size() > 4 * static_cast<std::size_t>(k)) {
-            auto by_reached = [&](std::uint32_t a, std::uint32_t b) { return s.reached[a] > s.reached[b]; };
-            std::ranges::nth_element(s.candidates, s.candidates.begin() + static_cast<std::ptrdiff_t>(k), by_reached);
-        }
         for (std::uint32_t row : s.candidates)
-            if (s.reached[row] + rest >= std::max(least, heap.least())) {
+            if (s.reached[row] + rest_at(at) >= heap.least()) {
                 heap.add({row, similarity(row, s), weight[row]});
                 ++s.n_products;
             }
@@ -259,33 +253,35 @@ private:
         return list.size();
     }
 
-    /// A similarity that the k-th nearest row has at least: that of the k-th of those that are nearest so far.
-    float estimate(double k, NearestScratch& s) const {
-        s.candidates = s.touched;
-        return estimate_among_candidates(k, s);
-    }
-
-    float estimate_among_candidates(double k, NearestScratch& s) const {
-        const auto n = std::min(s.candidates.size(), static_cast<std::size_t>(std::min(k, 1e9) + 1));
-        if (n == 0) return 0.0f;
-        auto by_reached = [&](std::uint32_t a, std::uint32_t b) { return s.reached[a] > s.reached[b]; };
-        std::ranges::nth_element(s.candidates, s.candidates.begin() + static_cast<std::ptrdiff_t>(n - 1), by_reached);
+    /// A similarity that the k-th nearest row has at least: that of the k-th of those with the largest sums so far.
+    float estimate(const std::vector<std::uint32_t>& among, double k, NearestScratch& s) const {
+        const auto n = std::min(among.size(), static_cast<std::size_t>(k) + 1);
+        auto has_more = [&](std::uint32_t a, std::uint32_t b) { return s.reached[a] > s.reached[b]; };
+        s.likely.assign(among.begin(), among.begin() + static_cast<std::ptrdiff_t>(n));
+        std::ranges::make_heap(s.likely, has_more);  // the least of them on top
+        for (std::size_t i = n; i < among.size(); ++i)
+            if (s.reached[among[i]] > s.reached[s.likely.front()]) {
+                std::ranges::pop_heap(s.likely, has_more);
+                s.likely.back() = among[i];
+                std::ranges::push_heap(s.likely, has_more);
+            }
         NearestHeap heap(s.nearest, k);
-        for (std::size_t i = 0; i < n; ++i)
-            heap.add({s.candidates[i], similarity(s.candidates[i], s), weight[s.candidates[i]]});
+        for (std::uint32_t row : s.likely) heap.add({row, similarity(row, s), weight[row]});
         s.n_products += static_cast<std::int64_t>(n);
         return heap.least();
     }
 
-    /// Drops candidates that cannot reach `least`, which rises to a new estimate if there are many.
+    /// Leaves out candidates that cannot reach `least`.
+    static void drop(float least, double rest, NearestScratch& s) {
+        std::erase_if(s.candidates, [&](std::uint32_t row) { return s.reached[row] + rest < least; });
+    }
+
+    /// The same with a new estimate, which it returns, if there are many.
     float prune(float least, double rest, double k, NearestScratch& s) const {
-        auto drop = [&] {
-            std::erase_if(s.candidates, [&](std::uint32_t row) { return s.reached[row] + rest < least; });
-        };
-        drop();
-        if (s.candidates.size() > 4 * static_cast<std::size_t>(std::min(k, 1e9) + 1)) {
-            least = std::max(least, estimate_among_candidates(k, s));
-            drop();
+        drop(least, rest, s);
+        if (s.candidates.size() > 4 * (static_cast<std::size_t>(k) + 1)) {
+            least = std::max(least, estimate(s.candidates, k, s));
+            drop(least, rest, s);
         }
         return least;
     }

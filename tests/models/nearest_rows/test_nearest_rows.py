@@ -49,12 +49,12 @@ def test_an_explanation_names_the_rows_their_share_and_the_features_in_common():
     clf = NearestRowsClassifier(k=2).fit(TEXTS, TAGS)
     explanation = clf.explain("red apple", "apple")
     best = explanation.retrieved[0]
-    assert (best.row, best.labels, best.has_label) == (1, ["apple", "red"], True)
+    assert (best.row, best.labels, best.has_label) == (1, ["red", "apple"], True)
     assert {part.feature for part in best.contributions} == {"red", "apple"}
     assert sum(memory.share for memory in explanation.retrieved) == pytest.approx(1)
     assert best.share == pytest.approx(explanation.probability, rel=1e-6)
     assert explanation.to_dict()["retrieved"][0]["row"] == 1
-    assert "row 1 (apple, red)" in str(explanation)
+    assert "row 1 (red, apple)" in str(explanation)
 
 
 def test_a_saved_model_finds_the_same_rows(tmp_path):

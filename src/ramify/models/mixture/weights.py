@@ -47,7 +47,8 @@ class BrierSums:
             return weights
         weights = _least_on_simplex(self.gram, self.target, weights)
         weights[weights < LEAST_WEIGHT] = 0.0
-        return weights / weights.sum()
+        scaled: NDArray[np.float64] = weights / weights.sum()
+        return scaled
 
 
 def _least_on_simplex(
@@ -73,7 +74,8 @@ def project_to_simplex(values: NDArray[np.float64]) -> NDArray[np.float64]:
     falling = np.sort(values)[::-1]
     excess = (np.cumsum(falling) - 1) / np.arange(1, len(values) + 1)
     shift = excess[np.flatnonzero(falling > excess)[-1]]
-    return np.maximum(values - shift, 0.0)
+    nearest: NDArray[np.float64] = np.maximum(values - shift, 0.0)
+    return nearest
 
 
 def best_exponent(p: NDArray[np.float64], y: NDArray[np.float64], entry_weight: NDArray[np.float64] | None) -> float:
