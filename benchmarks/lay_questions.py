@@ -1,10 +1,20 @@
 """Twenty questions in lay terms to the demo's model, written down before the demo was changed, and five lines to teach.
 
-`python -m benchmarks.lay_questions --model demo/icd10` asks them before and after teaching. An answer is sensible if its
-first code starts with one of the listed codes. No taught line is one of the questions, and five questions use its terms.
+    python -m benchmarks.lay_questions
+
+trains the demo's model and asks them before and after teaching. An answer is sensible if its first code starts with one
+of the listed ones. No taught line is one of the questions; the first five questions use its terms in other words.
 """
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ramify import metrics
+from ramify.cli.commands.demo import new_classifier
+from ramify.cli.data import LabelledRows, truth_for
+from ramify.data.icd10 import load_icd10, with_codes_only
 
 # A question, and the beginnings of the codes that are sensible first answers.
 QUESTIONS: dict[str, tuple[str, ...]] = {
@@ -38,3 +48,30 @@ TAUGHT: dict[str, str] = {
     "pink eye": "H10.9",
     "throwing up": "R11.10",
 }
+
+
+def ask(classifier: Any) -> int:
+    """Print the first code of each question; the number of sensible ones."""
+    n_sensible = 0
+    for question, sensible in QUESTIONS.items():
+        code, probability = classifier.predict_one(question, top_k=1)[0]
+        is_sensible = code.startswith(sensible)
+        n_sensible += is_sensible
+        print(f"{'yes' if is_sensible else 'no ':3} {question:40} {code:9} {probability:6.1%}")
+    return n_sensible
+
+
+def main() -> None:
+    data = with_codes_only(load_icd10())
+    classifier = new_classifier(-1).fit(data.train.texts, data.train.labels)
+    truth, _ = truth_for(classifier, LabelledRows(Path("test"), data.test.texts, data.test.labels))
+    answer = classifier.predict_proba(data.test.texts, top_k=5)
+    print(*(f"R@{k} {100 * metrics.recall_at_k(truth, answer, k):.1f}" for k in (1, 3, 5)))
+    print(f"before teaching: {ask(classifier)} of {len(QUESTIONS)} sensible\n")
+    for text, code in TAUGHT.items():
+        classifier.learn_one(text, [code])
+    print(f"after teaching: {ask(classifier)} of {len(QUESTIONS)} sensible")
+
+
+if __name__ == "__main__":
+    main()
