@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ramify import metrics
-from ramify.cli.commands.demo import new_classifier
+from ramify.cli.commands.demo import new_classifier, teach
 from ramify.cli.data import LabelledRows, truth_for
 from ramify.data.icd10 import load_icd10, with_codes_only
 
@@ -69,7 +69,7 @@ def main() -> None:
     print(*(f"R@{k} {100 * metrics.recall_at_k(truth, answer, k):.1f}" for k in (1, 3, 5)))
     print(f"before teaching: {ask(classifier)} of {len(QUESTIONS)} sensible\n")
     for text, code in TAUGHT.items():
-        classifier.learn_one(text, [code])
+        teach(classifier, text, code)
     print(f"after teaching: {ask(classifier)} of {len(QUESTIONS)} sensible")
 
 
