@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ramify.data.icd10 import load_icd10
+from ramify.data.icd10 import code_labels, load_icd10, with_codes_only
 
 
 @pytest.fixture(scope="module")
@@ -76,3 +76,12 @@ def test_the_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "simple_icd_10_cm", None)
     with pytest.raises(ImportError, match=r"pip install 'ramify\[demo\]'"):
         load_icd10()
+
+
+def test_codes_only_leaves_out_titles_and_upper_levels(icd10):
+    only = with_codes_only(icd10)
+    place = only.train.texts.index("Cholera due to Vibrio cholerae 01, biovar cholerae")
+    assert only.train.labels[place] == ["A00.0"]
+    assert "Intestinal infectious diseases" not in only.train.texts
+    assert all(labels for part in (only.train, only.test) for labels in part.labels)
+    assert {label for labels in only.train.labels for label in labels} == set(only.names) == code_labels(icd10.names)

@@ -17,6 +17,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from ramify.base import save_load
 from ramify.base.fitted import FittedModel
+from ramify.base.label_texts import with_label_texts
 from ramify.base.model import NO_OPTIONS, Model
 from ramify.base.model_lock import ModelLock
 from ramify.base.row_length import warn_of_length
@@ -76,12 +77,22 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             raise ValueError(f"preset must be one of {', '.join(names)}, got {preset!r}")
         return make_classifier(names[0] if preset is None else preset, **changes)
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        label_texts: Mapping[Any, str | Sequence[str]] | None = None,
+    ) -> Any:
         """Train on rows X with labels y; a failed fit leaves the classifier as it was.
 
         X: numpy array, any scipy sparse array, DataFrame, or texts (a list, Series or 1-D array of strings).
         y: a 0/1 array (sparse or not), a list of label collections, or a 1-D array of classes.
+        label_texts: with X as texts, names or descriptions by label. Each is one more row, so that labels with few or
+        no rows are found.
         """
+        if label_texts is not None:
+            X, y, sample_weight = with_label_texts(X, y, sample_weight, label_texts)
         with shown(getattr(self, "verbose", False) is True):
             self._set_fitted(self._fitted_on(X, y, sample_weight))
         return self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 _CODE_RANGE = re.compile(r"\s*\([A-Z]\d\w(-[A-Z]\d\w)?\)$")
@@ -60,6 +61,35 @@ def load_icd10(*, test_share: float = 0.2) -> Icd10:
         part.texts.append(row.text)
         part.labels.append(list(row.labels))
     return Icd10(train, test, names)
+
+
+def code_labels(labels: Iterable[str]) -> set[str]:
+    """The labels that are codes: no chapters, blocks and subdivided categories.
+
+    >>> sorted(code_labels(["chapter 1", "A00-A09", "A00", "A00.0", "A00.1", "I10"]))
+    ['A00.0', 'A00.1', 'I10']
+    """
+    every = list(labels)
+    subdivided = {label.partition(".")[0] for label in every if "." in label}
+    return {
+        label for label in every if not label.startswith("chapter ") and "-" not in label and label not in subdivided
+    }
+
+
+def with_codes_only(data: Icd10) -> Icd10:
+    """The texts that describe codes, each with its codes alone, without titles of chapters, blocks and the like."""
+    codes = code_labels(data.names)
+
+    def only(part: LabelledTexts) -> LabelledTexts:
+        kept = [
+            (text, [label for label in labels if label in codes])
+            for text, labels in zip(part.texts, part.labels, strict=True)
+            if codes.intersection(labels)
+        ]
+        return LabelledTexts([text for text, _ in kept], [labels for _, labels in kept])
+
+    names = {label: name for label, name in data.names.items() if label in codes}
+    return Icd10(only(data.train), only(data.test), names)
 
 
 class _Row:

@@ -17,13 +17,20 @@ from ramify.data.dataset import as_features
 from ramify.data.names import NameTable
 from ramify.data.ngrams import WordNgramVectorizer
 from ramify.data.patterns import check_vectorizer
-from ramify.text import HashingTextVectorizer, StreamTextVectorizer, TextVectorizer
+from ramify.text import HashingTextVectorizer, StreamTextVectorizer, TextVectorizer, UnionTextVectorizer
 
 # One of the library's own, or scikit-learn's TfidfVectorizer or HashingVectorizer, which has no types.
 Vectorizer: TypeAlias = Any
 
 _OWN: dict[str, Any] = {
-    cls.__name__: cls for cls in (TextVectorizer, StreamTextVectorizer, HashingTextVectorizer, WordNgramVectorizer)
+    cls.__name__: cls
+    for cls in (
+        TextVectorizer,
+        StreamTextVectorizer,
+        HashingTextVectorizer,
+        UnionTextVectorizer,
+        WordNgramVectorizer,
+    )
 }
 _OF_SCIKIT_LEARN = ("TfidfVectorizer", "HashingVectorizer")
 _MAY_BE_CALLABLE = ("analyzer", "preprocessor", "tokenizer", "strip_accents")
@@ -127,10 +134,11 @@ def vectorizer_from_state(meta: dict[str, Any], arrays: dict[str, NDArray[Any]])
     if not (isinstance(meta, dict) and isinstance(meta.get("class"), str) and isinstance(meta.get("params"), dict)):
         raise ValueError("not the state of a vectorizer")
     if meta["class"] in _OWN:
-        if "ngram_range" in meta["params"]:
-            if not _is_ngram_range(meta["params"]["ngram_range"]):
-                raise ValueError(f"the saved {meta['class']} has no ngram_range")
-            check_vectorizer(meta["params"].get("token_pattern"), tuple(meta["params"]["ngram_range"]))
+        for part in [meta, *_parts_of(meta)]:
+            if "ngram_range" in part["params"]:
+                if not _is_ngram_range(part["params"]["ngram_range"]):
+                    raise ValueError(f"the saved {part.get('class')} has no ngram_range")
+                check_vectorizer(part["params"].get("token_pattern"), tuple(part["params"]["ngram_range"]))
         return _OWN[meta["class"]].from_state(meta, arrays)
     if meta["class"] not in _OF_SCIKIT_LEARN:
         raise ValueError(f"not the state of a vectorizer; known classes are {', '.join([*_OWN, *_OF_SCIKIT_LEARN])}")
@@ -176,6 +184,13 @@ def _usable(vectorizer: Vectorizer) -> Vectorizer:
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, re.error) as error:
         raise ValueError(f"the saved {type(vectorizer).__name__} does not work: {error}") from error
     return vectorizer
+
+
+def _parts_of(meta: dict[str, Any]) -> list[dict[str, Any]]:
+    """The vectorizers inside a union; what is no vectorizer is left for `from_state` to reject."""
+    parts = meta.get("parts", [])
+    found = parts if isinstance(parts, list) else []
+    return [part for part in found if isinstance(part, dict) and isinstance(part.get("params"), dict)]
 
 
 def _is_ngram_range(given: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from ramify.text.hashing import HashingTextVectorizer
 from ramify.text.stream import StreamTextVectorizer
+from ramify.text.union import UnionTextVectorizer
 from ramify.text.vectorizer import TextVectorizer
 
-__all__ = ["HashingTextVectorizer", "StreamTextVectorizer", "TextVectorizer"]
+__all__ = ["HashingTextVectorizer", "StreamTextVectorizer", "TextVectorizer", "UnionTextVectorizer"]
