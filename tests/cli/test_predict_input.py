@@ -38,7 +38,11 @@ RECORDS = b'{"text": "nosebleed", "labels": ["R04.0"]}\n\n{"text": "acute chest 
 
 
 @pytest.mark.parametrize("format", [[], ["--format", "jsonl"]])
-@pytest.mark.parametrize("records", [RECORDS, b"\xef\xbb\xbf" + RECORDS, b"\n\n" + RECORDS, gzip.compress(RECORDS)])
+@pytest.mark.parametrize(
+    "records",
+    [RECORDS, b"\xef\xbb\xbf" + RECORDS, b"\n\n" + RECORDS, gzip.compress(RECORDS)],
+    ids=["plain", "byte order mark", "empty lines", "gzip"],
+)
 def test_json_lines_on_stdin_are_records_and_not_texts(predict, format, records):
     code, found, _ = predict("--model", "notes-model", *format, stdin=records)
     assert (code, [row["text"] for row in found]) == (0, ["nosebleed", "acute chest pain"])

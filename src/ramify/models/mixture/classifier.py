@@ -319,8 +319,8 @@ def judged_entries(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]:
     """Each part's estimates of the labels that a part proposes or a row has, whether the row has them, and weights."""
     X, Y, weight = piece
-    Y = sparse.csr_array(Y, dtype=np.float32)
-    Y.resize((Y.shape[0], model.n_labels))
+    Y = Y.astype(np.float32)
+    Y.resize(Y.shape[0], model.n_labels)
     asked = Query(top_k=min(FIRST_CANDIDATES, model.n_labels), n_threads=n_threads)
     found = [part.model.search(X, part.asked(asked)) for part in model.parts]
     candidates = union([*found, Y])

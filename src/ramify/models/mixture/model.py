@@ -86,7 +86,7 @@ class MixtureModel(Model):
         found = []
         for part, _, exponent in self._active():
             threshold = np.asarray(query.threshold, dtype=np.float64) ** (1 / exponent) * (1 - 1e-5)
-            least = np.float32(threshold) if threshold.ndim else float(threshold)
+            least = threshold.astype(np.float32) if threshold.ndim else float(threshold)
             found.append(part.model.search(X, part.asked(query._replace(top_k=None, threshold=least))))
         return self._with_means(X, union(found), query)
 
@@ -213,9 +213,9 @@ def union(answers: Sequence[sparse.csr_array]) -> sparse.csr_array:
     for answer in answers:
         ones = csr_rows(np.ones(answer.nnz, np.float32), answer.indices, answer.indptr, answer.shape)
         total = ones if total is None else total + ones
-    total = sparse.csr_array(total)
-    total.sort_indices()
-    return total
+    found: sparse.csr_array = sparse.csr_array(total)
+    found.sort_indices()
+    return found
 
 
 def least_of_rows(answer: sparse.csr_array) -> NDArray[np.float64]:
