@@ -25,6 +25,7 @@ from ramify.base.stream_schema import DictRow, Piece, StreamSchema, one_label_ro
 from ramify.base.training import TrainingData, weighted_rows
 from ramify.common.progress import phase, shown
 from ramify.common.validation import check_flag, check_integer, check_number
+from ramify.data.csr import csr_rows
 from ramify.models.mixture.model import FIRST_CANDIDATES, MixtureModel, Part, union
 from ramify.models.mixture.weights import BrierSums, best_exponent
 from ramify.models.nearest_rows.classifier import NearestRowsClassifier
@@ -38,41 +39,42 @@ def _learns_in_pieces(classifier: MixtureClassifier) -> bool:
 class MixtureClassifier(_BaseComposition, ExtremeClassifier):  # type: ignore[misc]
     """The weighted mean of several classifiers' probabilities, named for every label that one of them proposes.
 
-    Weights (at least 0, with sum 1) have the least Brier score on rows held out from the parts' training; the parts are
-    then trained once more, on all rows. With several labels per row each part's probabilities are also calibrated, by
-    a power of them. With one class per row a mean of distributions is one, and is left as it is.
+        Weights (at least 0, with sum 1) have the least Brier score on rows held out from the parts' training; the parts are
+        then trained once more, on all rows. With several labels per row each part's probabilities are also calibrated, by
+        a power of them. With one class per row a mean of distributions is one, and is left as it is.
 
-    Parameters
-    ----------
-    parts : list of classifiers, of (name, classifier) pairs, or of names; None
-        What is mixed: classifiers of the library. Names are those of the command line, and may come as one string,
-        "plt,nearest-rows". None: `PLTClassifier(n_trees=3)` and `NearestRowsClassifier()`.
-    weights : None or one number per part
-        None learns them; given weights are scaled to sum 1, and no rows are held out.
-    held_out : float
-        Share of the rows that are held out to learn the weights on.
-    refit : bool
-        Train the parts once more, on all rows, when the weights are known.
-    block : int
-        For `partial_fit`: rows that the parts answer, for the weights, before they learn them.
-    vectorizer : None, TfidfVectorizer or HashingVectorizer
-        For X given as texts, for all parts: those of the parts are not used.
-    n_jobs, random_state
-        Given to the parts where not None; random_state also draws the rows that are held out.
-    verbose : bool
-        Show progress on stderr while training.
+        Parameters
+        ----------
+        parts : list of classifiers, of (name, classifier) pairs, or of names; None
+            What is mixed: classifiers of the library. Names are those of the command line, and may come as one string,
+            "plt,nearest-rows". None: `PLTClassifier(n_trees=3)` and `NearestRowsClassifier()`.
+        weights : None or one number per part
+            None learns them; given weights are scaled to sum 1, and no rows are held out.
+        held_out : float
+            Share of the rows that are held out to learn the weights on.
+        refit : bool
+            Train the parts once more, on all rows, when the weights are known.
+        block : int
+            For `partial_fit`: rows that the parts answer, for the weights, before they learn them.
+        vectorizer : None, TfidfVectorizer or HashingVectorizer
+            For X given as texts, for all parts: those of the parts are not used.
+        n_jobs, random_state
+            Given to the parts where not None; random_state also draws the rows that are held out.
+        verbose : bool
+            Show progress on stderr while training.
 
-    Where all parts learn online, so does the mixture (`partial_fit`, `learn_one`): its weights have the least Brier
-    score over all rows as the parts answered them before they learned them.
+        Where all parts learn online, so does the mixture (`partial_fit`, `learn_one`): its weights have the least Brier
+        score over all rows as the parts answered them before they learned them.
 
-    Examples
-    --------
-    >>> from ramify import FastXMLClassifier, MixtureClassifier, PLTClassifier
-    >>> from ramify.data.synthetic import make_multilabel
-    >>> data = make_multilabel(1000, 50, 500, random_state=0)
-    >>> clf = MixtureClassifier([PLTClassifier(), FastXMLClassifier(n_trees=10)], random_state=0).fit(data.X, data.Y)
-    >>> sorted(clf.weights_)
-    ['fastxml', 'plt']
+        Examples
+        --------
+        >>> from ramify import FastXMLClassifier, MixtureClassifier, PLTClassifier
+        >>> from ramify.data.csr import csr_rows
+    from ramify.data.synthetic import make_multilabel
+        >>> data = make_multilabel(1000, 50, 500, random_state=0)
+        >>> clf = MixtureClassifier([PLTClassifier(), FastXMLClassifier(n_trees=10)], random_state=0).fit(data.X, data.Y)
+        >>> sorted(clf.weights_)
+        ['fastxml', 'plt']
     """
 
     def __init__(
@@ -319,8 +321,7 @@ def judged_entries(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]:
     """Each part's estimates of the labels that a part proposes or a row has, whether the row has them, and weights."""
     X, Y, weight = piece
-    Y = Y.astype(np.float32)
-    Y.resize(Y.shape[0], model.n_labels)
+    Y = csr_rows(Y.data.astype(np.float32), Y.indices, Y.indptr, (Y.shape[0], model.n_labels))
     asked = Query(top_k=min(FIRST_CANDIDATES, model.n_labels), n_threads=n_threads)
     found = [part.model.search(X, part.asked(asked)) for part in model.parts]
     candidates = union([*found, Y])
