@@ -94,7 +94,10 @@ class FittedModel:
             row = self.schema.plain_row(X)
             if row is not None:
                 return [self.label_row(row, top_k, threshold)]
-        answer = self.search(self.schema.rows(X), self.query(top_k, threshold))
+        return self.pairs(self.search(self.schema.rows(X), self.query(top_k, threshold)))
+
+    def pairs(self, answer: sparse.csr_array) -> list[list[tuple[Any, float]]]:
+        """The (label, probability) pairs of each row of an answer, best first."""
         row_of = np.repeat(np.arange(answer.shape[0]), np.diff(answer.indptr))
         order = np.lexsort((answer.indices, -answer.data, row_of))
         labels = self.schema.labels_of(answer.indices[order])
