@@ -21,6 +21,7 @@ from ramify.data.load import suffix_format
 
 # The columns that are added to the user's own.
 LABELS, PROBABILITIES, NAMES, NOTICE = "predicted_labels", "predicted_probabilities", "predicted_names", "notice"
+ADDED = (LABELS, PROBABILITIES, NAMES, NOTICE)
 NO_KNOWN_WORD = "no known word"
 # What separates labels in a cell, if no label contains it.
 _SEPARATORS = (DEFAULT_SEPARATOR, "|", " || ", " ;; ")
@@ -159,7 +160,7 @@ class _RecordWriter:
     def __call__(self, chunk: Chunk, answers: Sequence[Answer]) -> None:
         for record, answer in zip(_records(chunk, self._seen), answers, strict=True):
             added = {LABELS: _as_dicts(answer)} | ({NOTICE: answer.notice} if answer.notice else {})
-            kept = {name: value for name, value in record.items() if name not in (LABELS, NOTICE)}
+            kept = {name: value for name, value in record.items() if name not in ADDED}
             self._write(json.dumps(kept | added, ensure_ascii=False, default=str) + "\n")
         self._seen += n_rows(chunk.X)
 
