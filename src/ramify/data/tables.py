@@ -209,7 +209,7 @@ def find_delimiter(lines: Sequence[str], *, prefers_tabs: bool = False) -> str:
     >>> find_delimiter(["title;tags", "a, b, c;d"]), find_delimiter(["only"])
     (';', ',')
     """
-    best, most = "\t" if prefers_tabs else DELIMITERS[0], 1.0
+    best, most = "\t" if prefers_tabs else DELIMITERS[0], 0.0
     for delimiter in ("\t", *DELIMITERS) if prefers_tabs else DELIMITERS:
         rows: list[list[str]] = []
         try:

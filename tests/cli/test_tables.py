@@ -1,0 +1,177 @@
+"""The commands read and write the user's tables: columns by name, stdin and pipes, answers beside them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from cli_workspace import NOTES
+from ramify.cli.main import run
+
+FLAGS = ["--text-column", "note", "--label-column", "codes", "--label-separator", "|"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table().to_csv("notes.csv", index=False, sep=";", encoding="utf-8-sig")
+    return tmp_path
+
+
+def table():
+    return pd.DataFrame(
+        [(f"n-{i}", text, "|".join(labels)) for i, (text, labels) in enumerate(NOTES)], columns=["nr", "note", "codes"]
+    )
+
+
+@pytest.fixture
+def command(capsys, monkeypatch):
+    def call(*arguments, stdin=None, code=0):
+        if stdin is not None:
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capsys.readouterr()
+        found = run([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        assert found == code, captured.err
+        return captured.err if code else captured.out
+
+    return call
+
+
+@pytest.fixture
+def model(command):
+    command("train", "notes.csv", "--model", "model", *FLAGS)
+    return "model"
+
+
+def test_a_table_trains_evaluates_tunes_and_explains(command, model):
+    assert json.loads(command("evaluate", "notes.csv", "-m", model, *FLAGS, "--json"))["unknown_labels"] == 0
+    command("tune", "notes.csv", "-m", model, *FLAGS, "--out", "tuned")
+    assert "nosebleed" in command("explain", "notes.csv", "-m", model, "--row", 4, "--text-column", "note")
+    command("convert", "notes.csv", "notes.npz", *FLAGS)
+
+
+def test_a_table_gives_the_model_of_the_same_json_lines(command, model):
+    with open("notes.jsonl", "w") as file:
+        for text, labels in NOTES:
+            print(json.dumps({"text": text, "labels": labels}), file=file)
+    command("train", "notes.jsonl", "--model", "other")
+    asked = ["--text", "nosebleed at night", "--json"]
+    assert command("predict", "-m", model, *asked) == command("predict", "-m", "other", *asked)
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.tsv", "out.jsonl", "out.parquet", "out.arrow"])
+@pytest.mark.parametrize("option", ["--output", "--out"])
+def test_answers_keep_the_users_columns_and_order(command, model, name, option):
+    command("predict", "notes.csv", "-m", model, "--text-column", "note", "--top-k", 2, option, name)
+    if name in ("out.csv", "out.tsv"):
+        found = pd.read_csv(name, sep="\t" if name == "out.tsv" else ";", keep_default_na=False).to_dict("records")
+    elif name == "out.jsonl":
+        found = [json.loads(line) for line in Path(name).read_text().splitlines()]
+    else:
+        found = (pd.read_parquet if name == "out.parquet" else pd.read_feather)(name).to_dict("records")
+    assert [row["nr"] for row in found] == [f"n-{i}" for i in range(len(NOTES))]
+    assert [row["note"] for row in found] == [text for text, _ in NOTES]
+    first = found[3]["predicted_labels"]
+    assert (first.split(";") if isinstance(first, str) else list(first))[0] in (
+        "R04.0",
+        found[3]["predicted_labels"][0],
+    )
+
+
+def test_answers_of_json_lines_and_parquet_keep_their_fields(command, model):
+    with open("in.jsonl", "w") as file:
+        print(json.dumps({"note": "nosebleed", "extra": {"a": [1]}, "labels": ["x"]}), file=file)
+    command("predict", "in.jsonl", "-m", model, "--text-column", "note", "--output", "out.jsonl", "-k", 1)
+    found = json.loads(Path("out.jsonl").read_text())
+    assert (found["extra"], found["labels"], found["predicted_labels"][0]["label"]) == ({"a": [1]}, ["x"], "R04.0")
+    pd.DataFrame({"note": ["nosebleed"], "n": [7]}).to_parquet("in.parquet")
+    command("predict", "in.parquet", "-m", model, "--text-column", "note", "--output", "out.parquet", "-k", 1)
+    found = pd.read_parquet("out.parquet")
+    assert (found["n"].tolist(), list(found["predicted_labels"][0])) == ([7], ["R04.0"])
+
+
+def test_labels_with_umlauts_and_separators_survive(command):
+    rows = [("rot", "Bein; links"), ("grün", "Übelkeit, früh")] * 6
+    pd.DataFrame(rows, columns=["text", "labels"]).to_csv("a.csv", index=False)
+    command("train", "a.csv", "-m", "m", "--label-separator", "#")
+    command("predict", "a.csv", "-m", "m", "-k", 2, "--output", "out.csv")
+    with open("out.csv", newline="") as file:
+        found = list(csv.DictReader(file))
+    assert found[0]["predicted_labels"].split("|")[0] == "Bein; links"
+    assert found[1]["predicted_labels"].split("|")[0] == "Übelkeit, früh"
+    error = command("predict", "a.csv", "-m", "m", "--output", "out.csv", "--label-separator", ";", code=2)
+    assert "is part of the label 'Bein; links'" in error
+
+
+def test_tables_come_from_stdin_and_pipes(command, model, folder):
+    content = (folder / "notes.csv").read_bytes()
+    asked = ["-m", model, "--text-column", "note", "--json"]
+    wanted = command("predict", "notes.csv", *asked)
+    assert command("predict", "-", *asked, stdin=content) == wanted
+    os.mkfifo("pipe")
+    writer = threading.Thread(target=lambda: (folder / "pipe").write_bytes(content))
+    writer.start()
+    assert command("predict", "pipe", *asked) == wanted
+    writer.join()
+    command("train", "-", "-m", "from-stdin", *FLAGS, stdin=content)
+    assert command("predict", "notes.csv", "-m", "from-stdin", "--text-column", "note", "--json") == wanted
+    error = command("train", "-", "-m", "none", *FLAGS, stdin=b"note;codes\nx\n", code=2)
+    assert error.startswith("error: stdin, line 2: the row has 1 field")
+
+
+def test_ids_name_the_answers(command, model):
+    asked = ["notes.csv", "-m", model, "--text-column", "note", "--id-column", "nr", "-k", 1]
+    assert json.loads(command("predict", *asked, "--json").splitlines()[3])["id"] == "n-3"
+    assert command("predict", *asked, "--output", "tsv").splitlines()[1].startswith("n-0\t")
+
+
+def test_a_stream_learns_tables_and_skips_bad_rows(command, folder):
+    command("stream", "notes.csv", "-m", "online", *FLAGS)
+    assert "R04.0" in command("predict", "-m", "online", "--text", "nosebleed", "-k", 1)
+    (folder / "more.csv").write_text('note,codes\n"new\nwords",X1\nbad,row,here\n"other words",X2\n')
+    said = command("stream", "more.csv", "-m", "online", *FLAGS, "--skip-bad-lines", "--json")
+    events = [json.loads(line) for line in said.splitlines()]
+    assert (events[-1]["new_examples"], events[-1]["skipped_lines"], events[-1]["labels"]) == (2, 1, 8)
+    error = command("stream", "more.csv", "-m", "online", *FLAGS, code=2)
+    assert error.startswith("error: more.csv, line 4: the row has 3 fields")
+
+
+def test_a_stream_of_a_cp1252_table_equals_that_of_utf_8(command):
+    table().assign(note=lambda rows: rows["note"] + " ü").to_csv("a.csv", index=False, encoding="cp1252")
+    table().assign(note=lambda rows: rows["note"] + " ü").to_csv("b.csv", index=False)
+    command("stream", "a.csv", "-m", "a", *FLAGS, "--encoding", "cp1252")
+    command("stream", "b.csv", "-m", "b", *FLAGS)
+    asked = ["--text", "nosebleed ü", "--json"]
+    assert command("predict", "-m", "a", *asked) == command("predict", "-m", "b", *asked)
+
+
+def test_a_text_without_a_known_word_gets_a_notice(command, model):
+    (found,) = map(json.loads, command("predict", "-m", model, "--text", "asdf qwerty", "--json").splitlines())
+    assert (found["labels"], found["notice"]) == ([], "no known word")
+    assert command("predict", "-m", model, "--text", "asdf").splitlines() == ["asdf", "  no known word"]
+
+
+def test_answers_can_be_limited_to_a_set_of_labels(command, model, folder):
+    (folder / "only.txt").write_text("R05\nR07.9\tChest pain\n")
+    said = command("predict", "-m", model, "--text", "nosebleed", "--labels-from", "only.txt", "--json")
+    whole = command("predict", "-m", model, "--text", "nosebleed", "--json", "-k", 6)
+    wanted = [one for one in json.loads(whole)["labels"] if one["label"] in ("R05", "R07.9")]
+    assert json.loads(said)["labels"] == wanted
+    (folder / "only.txt").write_text("R05\nR7.9\n")
+    error = command("predict", "-m", model, "--text", "x", "--labels-from", "only.txt", code=2)
+    assert error.startswith("error: only.txt, line 2: label 'R7.9' is not among the 6 known labels")
+
+
+def test_a_likely_separator_is_pointed_out(command, capsys, folder):
+    table().replace({"codes": {"": "none|known"}}).to_csv("a.csv", index=False)
+    assert run(["train", "a.csv", "-m", "m", "--text-column", "note", "--label-column", "codes"]) == 0
+    assert "hint: each row has exactly one label" in capsys.readouterr().err
