@@ -53,6 +53,10 @@ def pack(value: Any, where: str, arrays: dict[str, NDArray[Any]]) -> Any:
         return items if isinstance(value, list) else {"$tuple": items}
     if isinstance(value, Mapping) and all(type(key) is str and not key.startswith("$") for key in value):
         return {key: pack(item, f"{where}.{key}", arrays) for key, item in value.items()}
+    if isinstance(value, Mapping):
+        return {
+            "$dict": [[pack(key, where, arrays), pack(item, f"{where}.{key}", arrays)] for key, item in value.items()]
+        }
     if isinstance(value, NameTable):
         return {"$names": _pack_names(value, where, arrays)}
     if isinstance(value, LabelTree):
@@ -101,6 +105,8 @@ def unpack(value: Any, arrays: Mapping[str, NDArray[Any]], vectorizer: Any = Non
         return float(content)
     if mark == "$tuple":
         return tuple(unpack(item, arrays) for item in content)
+    if mark == "$dict":
+        return {unpack(key, arrays): unpack(item, arrays) for key, item in content}
     if mark == "$array":
         return arrays[content]
     if mark == "$names":

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "ramify train train.txt --model model",
     "ramify train train.txt --model model --test test.txt --tree huffman",
-    "ramify train notes.jsonl --model notes-model --label-names codes.tsv",
+    "ramify train notes.jsonl --model notes-model --label-names codes.tsv --hierarchy parents.tsv",
     "ramify train train.txt --model model --n-trees 3 --max-leaf 100 --threads 2",
     "ramify train train.txt --model model --tree interpolated --tree-option lam=0.5",
     "ramify train train.txt --model model --online --n-epochs 3",
@@ -31,7 +31,7 @@ EXAMPLES = examples(
 # Parameters of `train` that do not belong to the classifier.
 _NOT_OF_CLASSIFIER = {
     "data", "journal", "model", "classifier", "settings", "is_online", "multiclass", "format", "label_names",
-    "feature_names", "test", "seed", "threads", "json",
+    "feature_names", "hierarchy", "test", "seed", "threads", "json",
 }  # fmt: skip
 
 Kind = Enum("Kind", {name.replace("-", "_"): name for name in registry.summaries()}, type=str)  # type: ignore[misc]
@@ -128,6 +128,10 @@ def train(
     feature_names: Annotated[
         Path | None, typer.Option(metavar="FILE", help="One name per line in column order; not for texts.")
     ] = None,
+    hierarchy: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Lines label<tab>parent: no label gets less than one below it."),
+    ] = None,
     vectorizer: Annotated[
         Vectorizer | None, typer.Option(help="Texts: tfidf by default; hashing bounds the memory of a stream.")
     ] = None,
@@ -160,6 +164,8 @@ def train(
         with progress.phase(f"reading {data.name}"):
             rows = read_journal(data) if journal else read_labelled(data, format, threads=n_jobs(threads))
         names = read_names_for(rows, label_names, feature_names)
+        if hierarchy is not None:
+            _set_hierarchy(trained, name, hierarchy, rows)
         start = time.perf_counter()
         trained.fit(rows.X, rows.classes(needed_by) if multiclass else rows.Y)
         took = time.perf_counter() - start
@@ -180,6 +186,18 @@ def train(
         print_report(report)
     if not multiclass and rows.has_one_label_each:
         output.print_hint("each row has exactly one label; with --multiclass their probabilities sum to one")
+
+
+def _set_hierarchy(classifier: Any, name: str, path: Path, rows: LabelledRows) -> None:
+    """Give a classifier the hierarchy of a file; labels are words, or column numbers where rows have a 0/1 array."""
+    from ramify.data.hierarchy import Hierarchy
+    from ramify.data.hierarchy_file import read_hierarchy
+
+    if "hierarchy" not in classifier.get_params():
+        raise ValueError(f"--hierarchy is not for --classifier {name}: it predicts one class a row")
+    given = read_hierarchy(path, are_numbers=not isinstance(rows.Y, list))
+    Hierarchy.from_mapping(given)  # a cycle is refused before the training
+    classifier.set_params(hierarchy=given)
 
 
 def _source_format(rows: LabelledRows) -> str | None:

@@ -59,6 +59,8 @@ class PLTClassifier(ExtremeClassifier):
         not reach the k-th answer so far. `search_report` returns what was missed.
     vectorizer : None, TextVectorizer or HashingTextVectorizer
         For X given as texts.
+    hierarchy : dict or None
+        Label -> parent or parents: no label is answered with less than a label below it (docs/hierarchy.md).
     verbose : bool
         Show progress on stderr while training.
 
@@ -90,6 +92,7 @@ class PLTClassifier(ExtremeClassifier):
         beam: int | None = None,
         slack: float = 0.0,
         vectorizer: Any = None,
+        hierarchy: Mapping[Any, Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
@@ -107,6 +110,7 @@ class PLTClassifier(ExtremeClassifier):
         self.beam = beam
         self.slack = slack
         self.vectorizer = vectorizer
+        self.hierarchy = hierarchy
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
