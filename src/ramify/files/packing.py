@@ -23,6 +23,9 @@ def pack_parameters(model: Any, where: str, arrays: dict[str, NDArray[Any]]) -> 
         if name == "vectorizer" and hasattr(value, "fit_transform"):
             packed[name] = {"$fitted": name}  # its unfitted twin
             continue
+        if name == "hierarchy" and value is not None:  # labels may be numbers, which are no keys of JSON
+            packed[name] = {"$dict": pack([list(pair) for pair in model.hierarchy_.items()], f"{where}.{name}", arrays)}
+            continue
         try:
             packed[name] = pack(value, f"{where}.{name}", arrays)
         except ModelFileError:
@@ -53,10 +56,6 @@ def pack(value: Any, where: str, arrays: dict[str, NDArray[Any]]) -> Any:
         return items if isinstance(value, list) else {"$tuple": items}
     if isinstance(value, Mapping) and all(type(key) is str and not key.startswith("$") for key in value):
         return {key: pack(item, f"{where}.{key}", arrays) for key, item in value.items()}
-    if isinstance(value, Mapping):
-        return {
-            "$dict": [[pack(key, where, arrays), pack(item, f"{where}.{key}", arrays)] for key, item in value.items()]
-        }
     if isinstance(value, NameTable):
         return {"$names": _pack_names(value, where, arrays)}
     if isinstance(value, LabelTree):
@@ -106,7 +105,7 @@ def unpack(value: Any, arrays: Mapping[str, NDArray[Any]], vectorizer: Any = Non
     if mark == "$tuple":
         return tuple(unpack(item, arrays) for item in content)
     if mark == "$dict":
-        return {unpack(key, arrays): unpack(item, arrays) for key, item in content}
+        return dict(unpack(content, arrays))
     if mark == "$array":
         return arrays[content]
     if mark == "$names":
