@@ -279,13 +279,18 @@ class FittedModel:
         self.__dict__.update(state, model=cls.from_state(model_state), lock=ModelLock())
 
 
+# Search options that are no counts, with the greatest value of each.
+_FRACTIONS = {"slack": 1.0, "power": None}
+
+
 def _checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Search options: a share such as `slack`, or counts of at least one."""
-    return {
-        name: value
-        if value is None
-        else check_number(name, value, at_least=0, at_most=1)
-        if name == "slack"
-        else check_integer(name, value, at_least=1, at_most=2**31 - 1)
-        for name, value in options.items()
-    }
+    """Search options of a file: numbers such as `slack`, or counts of at least one."""
+    return {name: _checked_option(name, value) for name, value in options.items()}
+
+
+def _checked_option(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if name in _FRACTIONS:
+        return check_number(name, value, at_least=0, at_most=_FRACTIONS[name])
+    return check_integer(name, value, at_least=1, at_most=2**31 - 1)
