@@ -15,6 +15,8 @@ from ramify.base.row_length import typical_length
 from ramify.base.training import TrainingData
 from ramify.common.progress import phase
 from ramify.common.validation import check_flag, check_integer, check_number
+from ramify.data.remote_rows import RemoteRows
+from ramify.models.plt.block_trainer import block_trainer
 from ramify.models.plt.fit_report import FitReport
 from ramify.models.plt.model import PLTModel
 from ramify.models.plt.search_report import SearchReport
@@ -162,27 +164,10 @@ class PLTClassifier(ExtremeClassifier):
 
     def _train_tree(self, data: TrainingData, seed: int, given: PLTSolver) -> TrainedTree:
         with phase("building the tree"):
-            tree = trees.resolve(
-                self.tree,
-                data.X,
-                data.Y,
-                arity=self.arity,
-                max_leaf=self.max_leaf,
-                random_state=seed,
-                n_jobs=data.n_threads,
-                context_weight=data.sample_weight,
-                options=self.tree_options,
-            )
+            tree = self._tree_of(data, seed)
         scale = 1.0 if self.normalize else 1 / typical_length(data.X)
-        trainer = _core.BlockTrainer(
-            data.X,
-            data.Y,
-            tree,
-            data.sample_weight,
-            _core.FeatureSettings(data.n_features, self.normalize, self.bias, scale),
-            seed,
-            data.n_threads,
-        )
+        features = _core.FeatureSettings(data.n_features, self.normalize, self.bias, scale)
+        trainer = block_trainer(data, tree, features, seed)
         with phase("choosing the solver's settings"):
             choice = choose_solver(trainer, given, is_multiclass=data.is_multiclass, calibrate=self.calibrate)
         progress = _core.Progress()
@@ -205,6 +190,22 @@ class PLTClassifier(ExtremeClassifier):
             trials=tuple(choice.trials),
             scale=scale,
         )
+
+    def _tree_of(self, data: TrainingData, seed: int) -> LabelTree:
+        def build() -> LabelTree:
+            return trees.resolve(
+                self.tree,
+                data.X,
+                data.Y,
+                arity=self.arity,
+                max_leaf=self.max_leaf,
+                random_state=seed,
+                n_jobs=data.n_threads,
+                context_weight=data.sample_weight,
+                options=self.tree_options,
+            )
+
+        return data.X.kept_tree(seed, build) if isinstance(data.X, RemoteRows) else build()
 
     # --- the trained model ----------------------------------------------------------------------------------------
 
