@@ -105,7 +105,7 @@ def plan_for(classifier: PLTClassifier, data: TrainingData) -> Plan:
     if isinstance(data.X, RemoteRows):  # read by text or from sparse files: there is nothing to choose
         if classifier.standardize is True:
             raise ValueError(
-                "standardize=True needs the rows in one process; scale the columns before, or leave it out"
+                "standardize=True needs the rows in one process; scale the columns yourself, or leave it out"
             )
         return Plan(shape, None, solver, classifier.normalize)
     wants_columns = classifier.standardize is True
