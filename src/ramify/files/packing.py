@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ramify import registry
+from ramify.data.hierarchy import Hierarchy
 from ramify.data.names import NameTable
 from ramify.files.directory import ModelFileError
 from ramify.trees.label_tree import LabelTree
@@ -24,7 +25,8 @@ def pack_parameters(model: Any, where: str, arrays: dict[str, NDArray[Any]]) -> 
             packed[name] = {"$fitted": name}  # its unfitted twin
             continue
         if name == "hierarchy" and value is not None:  # labels may be numbers, which are no keys of JSON
-            packed[name] = {"$dict": pack([list(pair) for pair in model.hierarchy_.items()], f"{where}.{name}", arrays)}
+            pairs = [list(pair) for pair in Hierarchy.from_mapping(value).to_mapping().items()]
+            packed[name] = {"$dict": pack(pairs, f"{where}.{name}", arrays)}
             continue
         try:
             packed[name] = pack(value, f"{where}.{name}", arrays)
