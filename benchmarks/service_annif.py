@@ -2,9 +2,9 @@
 
     python -m benchmarks.service_annif --annif path/to/venv/bin/annif --model demo/icd10
 
-Annif needs an environment of its own (`pip install annif omikuji`). The script writes a vocabulary and a project for each
-backend, trains those on the same ICD-10-CM texts as the demo, and starts `annif run`. Both services then take turns:
-a request each on one connection each, so that both see the same machine.
+Annif needs an environment of its own (`pip install annif omikuji`) and the `punkt_tab` of NLTK, which it fetches. The
+script writes a vocabulary and a project for each backend, trains those on texts of the demo, and runs Annif. Both
+services then take turns, a request each on one connection each, so that both see the same machine.
 """
 
 from __future__ import annotations
