@@ -33,6 +33,8 @@ def first_fit(label, indices, values):
 
 def make_state(policy, rule, is_multiclass):
     X, Y = stream(np.random.default_rng(0), 40, N_LABELS, is_multiclass)
+    rare = sparse.diags_array(np.full(40, 0.5, FLOAT), format="csr")[np.arange(40) // 2]  # rows kept as one step or two
+    X = sparse.csr_array(sparse.hstack([X, rare]).astype(FLOAT))
     changes = {"policy": policy, "rule": rule, "is_multiclass": is_multiclass}
     if policy == "none":
         core = learner(**changes)

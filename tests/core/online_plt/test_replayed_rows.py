@@ -22,11 +22,8 @@ def rare_rows(seed, n_rows=80, n_labels=12, is_multiclass=False):
         indptr.append(len(indices))
     values = rng.random(len(indices)).astype(np.float32) + 0.1
     X = sparse.csr_array((values, np.array(indices, np.int32), indptr), shape=(n_rows, N_FEATURES))
-    if is_multiclass:
-        Y = np.eye(n_labels)[rng.integers(0, n_labels, n_rows)]
-    else:
-        Y = rng.random((n_rows, n_labels)) < 0.15
-    return X, sparse.csr_array(Y.astype(np.float32))
+    one, some = np.eye(n_labels)[rng.integers(0, n_labels, n_rows)], rng.random((n_rows, n_labels)) < 0.15
+    return X, sparse.csr_array((one if is_multiclass else some).astype(np.float32))
 
 
 def weights_of(core):
