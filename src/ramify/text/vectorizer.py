@@ -197,7 +197,7 @@ class TextVectorizer(TextAnalysis):
         self._adopt(reader, self._idf_of(n_rows_with[kept], counted.n_rows), is_fixed=False)
         return rows_of(reader.counted_rows(counted, kept), len(kept)) if wants_rows else None
 
-    def _kept(self, n_rows_with: NDArray[np.int64], counted: _core.CountedTerms) -> NDArray[np.int64]:
+    def _kept(self, n_rows_with: NDArray[np.int64], counted: Any) -> NDArray[np.int64]:
         """The ranks of the terms within min_df, max_df and max_features."""
         n_rows = counted.n_rows
         most = self.max_df if isinstance(self.max_df, Integral) else self.max_df * n_rows

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "ramify train train.txt --model model",
     "ramify train train.txt --model model --test test.txt --tree huffman",
-    "ramify train notes.jsonl --model notes-model --label-names codes.tsv",
+    "ramify train notes.jsonl --model notes-model --label-names codes.tsv --hierarchy parents.tsv",
     "ramify train papers.csv --model papers --text-column title --text-column abstract --label-column subjects",
     "ramify train train.txt --model model --n-trees 3 --max-leaf 100 --threads 2",
     "ramify train train.txt --model model --tree interpolated --tree-option lam=0.5",
@@ -33,8 +33,8 @@ EXAMPLES = examples(
 # Parameters of `train` that do not belong to the classifier.
 _NOT_OF_CLASSIFIER = {
     "data", "journal", "model", "classifier", "settings", "is_online", "multiclass", "format", "label_names",
-    "feature_names", "test", "seed", "threads", "json", "text_column", "label_column", "label_separator", "encoding",
-    "delimiter",
+    "feature_names", "hierarchy", "test", "seed", "threads", "json", "text_column", "label_column", "label_separator",
+    "encoding", "delimiter",
 }  # fmt: skip
 
 _TABLES = ("csv", "tsv")
@@ -138,6 +138,10 @@ def train(
     feature_names: Annotated[
         Path | None, typer.Option(metavar="FILE", help="One name per line in column order; not for texts.")
     ] = None,
+    hierarchy: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Lines label<tab>parent: no label gets less than one below it."),
+    ] = None,
     vectorizer: Annotated[
         Vectorizer | None, typer.Option(help="Texts: tfidf by default; hashing bounds the memory of a stream.")
     ] = None,
@@ -175,6 +179,8 @@ def train(
             sizes: dict[str, Any] = {"threads": n_jobs(threads), "counter": counter}
             rows = read_journal(data) if journal else read_labelled(data, format, columns, **sizes)
         names = read_names_for(rows, label_names, feature_names)
+        if hierarchy is not None:
+            _set_hierarchy(trained, name, hierarchy, rows)
         start = time.perf_counter()
         with progress.phase(f"reading {data.name}", counter) if rows.is_text else nullcontext():
             trained.fit(rows.X, rows.targets(multiclass, needed_by))
@@ -205,6 +211,18 @@ def _likely_separator(labels: list[tuple[str, ...]]) -> str | None:
     """A character in many labels of a table that has one label in each cell: there may be several."""
     seen = [row[0] for row in labels[:10_000]]
     return next((sign for sign in "|,\t/" if 3 * sum(sign in label for label in seen) > len(seen)), None)
+
+
+def _set_hierarchy(classifier: Any, name: str, path: Path, rows: LabelledRows) -> None:
+    """Give a classifier the hierarchy of a file; labels are words, or column numbers where rows have a 0/1 array."""
+    from ramify.data.hierarchy import Hierarchy
+    from ramify.data.hierarchy_file import read_hierarchy
+
+    if "hierarchy" not in classifier.get_params():
+        raise ValueError(f"--hierarchy is not for --classifier {name}: it predicts one class a row")
+    given = read_hierarchy(path, are_numbers=not isinstance(rows.Y, list))
+    Hierarchy.from_mapping(given)  # a cycle is refused before the training
+    classifier.set_params(hierarchy=given)
 
 
 def _source_format(rows: LabelledRows) -> str | None:
