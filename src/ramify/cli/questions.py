@@ -38,11 +38,12 @@ def _pairs(fitted: Any, rows: Any, query: Any, only: NDArray[np.int32] | None) -
         return fitted.pairs(fitted.search(rows, query))  # type: ignore[no-any-return]
     from ramify.base.answers import keep_best
 
+    keep = keep_best if fitted.coherent is None else fitted.coherent.keep_best
     at_once = max(1, _MOST_PROBABILITIES // len(only))
     pairs: list[Any] = []
     for start in range(0, rows.shape[0], at_once):
         found = fitted.search_named(rows[start : start + at_once], only, query)
-        pairs += fitted.pairs(keep_best(found, query.top_k, query.threshold))
+        pairs += fitted.pairs(keep(found, query.top_k, query.threshold))
     return pairs
 
 

@@ -220,7 +220,7 @@ def _set_hierarchy(classifier: Any, name: str, path: Path, rows: LabelledRows) -
 
     if "hierarchy" not in classifier.get_params():
         raise ValueError(f"--hierarchy is not for --classifier {name}: it predicts one class a row")
-    given = read_hierarchy(path, are_numbers=not isinstance(rows.Y, list))
+    given = read_hierarchy(path, are_numbers=not (rows.is_text or isinstance(rows.Y, list)))
     Hierarchy.from_mapping(given)  # a cycle is refused before the training
     classifier.set_params(hierarchy=given)
 
