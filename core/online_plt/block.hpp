@@ -71,7 +71,7 @@ public:
     static bool is_stored(Place place) { return n_steps(place) == 0; }
 
     /// Steps after which a row is stored: fewer where rows are short, as in trees of arity two.
-    int most_steps() const { return n_columns() <= 8 ? 2 : 4; }
+    int most_steps() const { return n_columns() <= 8 ? 2 : n_columns() <= 32 ? 4 : ReplayedRows::most_steps; }
     bool is_full_grown(Place place) const { return place != none && n_steps(place) >= most_steps(); }
 
     std::uint32_t n_stored_rows() const { return n_rows_; }
