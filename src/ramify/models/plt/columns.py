@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,12 +72,12 @@ class Columns(NamedTuple):
         dense[indices] = values
         return self.dense, (dense - self.mean) * self.scale
 
-    def arrays(self) -> dict[str, NDArray[np.float32]]:
+    def arrays(self) -> dict[str, NDArray[Any]]:
         """For a model file."""
         return {f"columns/{name}": array for name, array in self._asdict().items()}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[np.float32]], n_features: int) -> Columns | None:
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], n_features: int) -> Columns | None:
         """What `arrays` gave, checked; None if there is none."""
         if "columns/mean" not in arrays:
             return None
