@@ -99,7 +99,10 @@ class FittedModel:
             row = self.schema.plain_row(X)
             if row is not None:
                 return [self.label_row(row, top_k, threshold)]
-        answer = self.search(self.schema.rows(X), self.query(top_k, threshold))
+        return self.pairs(self.search(self.schema.rows(X), self.query(top_k, threshold)))
+
+    def pairs(self, answer: sparse.csr_array) -> list[list[tuple[Any, float]]]:
+        """The (label, probability) pairs of each row of an answer, best first."""
         order = best_first(answer) if self.coherent is None else self.coherent.best_first(answer)
         labels = self.schema.labels_of(answer.indices[order])
         pairs = list(zip(labels, answer.data[order].tolist(), strict=True))

@@ -16,16 +16,22 @@ from scipy import sparse
 
 from ramify import _core
 from ramify.data.csr import check_csr, csr_rows
+from ramify.data.series import plain_column
 
 
-def as_texts(X: Any) -> list[str] | None:
-    """The texts of a list, Series or 1-D array of strings; None if X holds numbers.
+def as_texts(X: Any) -> Any:
+    """The texts of a list, Series or 1-D array of strings as a list; None if X holds numbers.
+
+    Texts of a file (`ramify.data.read_texts`) stay what they are, so that vectorizers read them in chunks.
 
     >>> as_texts(["acute chest pain"])
     ['acute chest pain']
     """
     if isinstance(X, str | bytes):
         raise ValueError(f"X must hold one text a row, got the single text {_shortened(X)}; wrap it in a list: [text]")
+    if hasattr(X, "text_chunks"):
+        return X
+    X = plain_column(X)
     if sparse.issparse(X) or getattr(X, "ndim", 1) != 1 or not hasattr(X, "__len__") or isinstance(X, Mapping):
         return None
     if isinstance(X, np.ndarray):

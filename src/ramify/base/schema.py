@@ -33,13 +33,14 @@ from ramify.common.progress import phase
 from ramify.common.validation import check_choice, check_integer
 from ramify.data.labels import LabelEncoding
 from ramify.data.names import NameTable
+from ramify.data.text_file import TEXT_FORMATS
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 Row = tuple[NDArray[np.int32], NDArray[np.float32]]
 
-_SOURCE_FORMATS = ("xmc", "libsvm", "libsvm-zero-based", "jsonl", "fasttext")
+_SOURCE_FORMATS = ("xmc", "libsvm", "libsvm-zero-based", *TEXT_FORMATS)
 _ONE_ROW_TYPES = (sparse.csr_array, sparse.csr_matrix)
 
 

@@ -16,6 +16,8 @@ from ramify.base.row_length import typical_length
 from ramify.base.training import TrainingData
 from ramify.common.progress import phase
 from ramify.common.validation import check_flag, check_integer, check_number
+from ramify.data.remote_rows import RemoteRows
+from ramify.models.plt.block_trainer import block_trainer
 from ramify.models.plt.dense_choice import plan_for
 from ramify.models.plt.fit_report import FitReport
 from ramify.models.plt.model import PLTModel
@@ -192,27 +194,10 @@ class PLTClassifier(ExtremeClassifier):
         max_leaf: int | None = None,
     ) -> TrainedTree:
         with phase("building the tree"):
-            tree = trees.resolve(
-                shape,
-                data.X,
-                data.Y,
-                arity=self.arity,
-                max_leaf=self.max_leaf if max_leaf is None else max_leaf,
-                random_state=seed,
-                n_jobs=data.n_threads,
-                context_weight=data.sample_weight,
-                options=self.tree_options if self._takes_options(shape) else None,
-            )
+            tree = self._tree_of(data, seed, shape, self.max_leaf if max_leaf is None else max_leaf)
         scale = 1.0 if normalize else 1 / typical_length(data.X)
-        trainer = _core.BlockTrainer(
-            data.X,
-            data.Y,
-            tree,
-            data.sample_weight,
-            _core.FeatureSettings(data.n_features, normalize, self.bias, scale),
-            seed,
-            data.n_threads,
-        )
+        features = _core.FeatureSettings(data.n_features, normalize, self.bias, scale)
+        trainer = block_trainer(data, tree, features, seed)
         with phase("choosing the solver's settings"):
             choice = choose_solver(trainer, given, is_multiclass=data.is_multiclass, calibrate=self.calibrate)
         progress = _core.Progress()
@@ -235,6 +220,22 @@ class PLTClassifier(ExtremeClassifier):
             trials=tuple(choice.trials),
             scale=scale,
         )
+
+    def _tree_of(self, data: TrainingData, seed: int, shape: Any, max_leaf: int) -> LabelTree:
+        def build() -> LabelTree:
+            return trees.resolve(
+                shape,
+                data.X,
+                data.Y,
+                arity=self.arity,
+                max_leaf=max_leaf,
+                random_state=seed,
+                n_jobs=data.n_threads,
+                context_weight=data.sample_weight,
+                options=self.tree_options if self._takes_options(shape) else None,
+            )
+
+        return data.X.kept_tree(seed, build) if isinstance(data.X, RemoteRows) else build()
 
     # --- the trained model ----------------------------------------------------------------------------------------
 

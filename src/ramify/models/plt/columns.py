@@ -87,7 +87,7 @@ class Columns(NamedTuple):
                 raise ValueError(f"{name} must be a finite float32 for each of {n_features} features")
         dense = arrays["columns/dense"]
         if dense.dtype != np.int32 or dense.ndim != 1 or not (np.diff(dense) > 0).all():
-            raise ValueError("columns/dense must be rising column numbers of 32 bits")
+            raise ValueError("columns/dense must be strictly increasing 32-bit column numbers")
         if len(dense) and not 0 <= dense[0] <= dense[-1] < n_features:
             raise ValueError(f"columns/dense must be columns below {n_features}")
         return cls(arrays["columns/mean"], arrays["columns/scale"], dense)

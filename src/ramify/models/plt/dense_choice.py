@@ -17,6 +17,7 @@ from scipy import sparse
 
 from ramify.base.training import TrainingData
 from ramify.common.progress import phase
+from ramify.data.remote_rows import RemoteRows
 from ramify.models.plt.columns import Columns, is_dense, spreads_differ
 from ramify.models.plt.fit_report import Tried
 from ramify.models.plt.solver import PLTSolver
@@ -103,6 +104,12 @@ def plan_for(classifier: PLTClassifier, data: TrainingData) -> Plan:
     given, solver = classifier.tree, classifier._solver()
     is_auto = isinstance(given, str) and given == "auto"
     shape: Any = "kmeans" if is_auto else given
+    if isinstance(data.X, RemoteRows):  # read by text or from sparse files: there is nothing to choose
+        if classifier.standardize is True:
+            raise ValueError(
+                "standardize=True needs the rows in one process; scale the columns yourself, or leave it out"
+            )
+        return Plan(shape, None, solver, classifier.normalize)
     wants_columns = classifier.standardize is True
     is_open = classifier.hash_bits is None and solver.optimizer is None and is_dense(data.X)
     sample = label_sample(data) if is_open and (is_auto or classifier.standardize == "auto") else None
