@@ -105,6 +105,7 @@ _PARABEL = {
     "tree_options": {"prune": 0.0},
     "solver": Component("PLTSolver", {"loss": "squared_hinge", "C": 1.0, "positive_weight": 1.0, "n_epochs": 20}),
     "calibrate": False,
+    "standardize": False,
     "beam": 10,
 }
 _FASTTEXT = {

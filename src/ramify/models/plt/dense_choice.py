@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 SAMPLED_LABELS, SAMPLED_ROWS, FEW_ROWS, FOLDS = 256, 3072, 1024, 5
 # Least rows to decide anything on; how many standard errors make a clear difference, and the least gain in accuracy.
 LEAST_ROWS, CLEAR, LEAST_GAIN = 50, 2.0, 0.005
+# The least gain of one level, which takes many times the work of a tree.
+ONE_LEVEL_GAIN = 0.03
 # One level scores every label: it is tried only if that takes at most this many times as many products as the tree.
 MOST_WORK = 64.0
 
@@ -119,17 +121,16 @@ def plan_for(classifier: PLTClassifier, data: TrainingData) -> Plan:
     # As many labels below a node of the sample, in proportion, as there will be below one of the tree.
     max_leaf = max(2, -(-classifier.max_leaf * sample.Y.shape[1] // data.n_labels))
 
-    def hits(shape: Any, columns: bool, normalize: bool) -> Hits:
+    def hits(shape: Any, columns: bool, normalize: bool, settings: PLTSolver = quick) -> Hits:
         def train(part: TrainingData) -> TrainedTree:
-            return classifier._train_tree(part, part.seed % 2**32, quick, shape, normalize, max_leaf)
+            return classifier._train_tree(part, part.seed % 2**32, settings, shape, normalize, max_leaf)
 
         return held_out_hits(sample, train, columns)
 
     normalize = classifier.normalize
     with phase("choosing for dense rows"):
-        so_far = hits(tried, wants_columns, normalize)
         if classifier.standardize == "auto" and spreads_differ(sample.X):
-            before = so_far
+            so_far = before = hits(tried, wants_columns, normalize)
             for keeps_length in (False, True) if normalize else (True,):
                 standardized = hits(tried, True, not keeps_length)
                 what = "standardized columns" + (", lengths of rows kept" if keeps_length and normalize else "")
@@ -139,7 +140,13 @@ def plan_for(classifier: PLTClassifier, data: TrainingData) -> Plan:
                     wants_columns, so_far = True, standardized
                     normalize = normalize and not keeps_length
         if is_auto and 1 < one_level_work(data.n_labels, classifier.arity, classifier.max_leaf) <= MOST_WORK:
-            choices.append(compared("one level", so_far, hits("one_level", wants_columns, normalize)))
+            # The tree at its best settings: it is many times cheaper, so it is left only for a large gain.
+            of_tree, of_level = (
+                hits(tried, wants_columns, normalize, solver),
+                hits("one_level", wants_columns, normalize),
+            )
+            is_large = of_level.mean() - of_tree.mean() >= ONE_LEVEL_GAIN
+            choices.append(compared("one level", of_tree, of_level, is_large))
             if choices[-1].is_taken:
                 shape = "one_level"
                 solver = _settings_of(classifier, sample, wants_columns, normalize)
