@@ -73,10 +73,7 @@ class Learner:
             if hasattr(os, "setpriority"):
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)  # of this thread, on Linux
             self._next_checkpoint = time.monotonic() + self.settings.checkpoint_seconds
-            started = self.learned
             self._learn_all(publishes=False)
-            if self.learned == started and self._can_answer():
-                self.published = self.learned
             self._publish(waits=True)
             self.is_recovered = True
             self._on_learned()
@@ -92,16 +89,6 @@ class Learner:
             self.failure = f"{type(error).__name__}: {error}"
             log.exception("the learner stopped")
             self._on_learned()
-
-    def _can_answer(self) -> bool:
-        """Whether workers can answer from what is on the disk: the snapshot, or, without one, the checkpoint."""
-        if not (self.settings.model / MANIFEST).exists():
-            return False
-        path = self.settings.snapshot_path
-        if not (path / MANIFEST).exists():
-            return True
-        notes = read_notes(path)
-        return bool(notes.get("journal") == self.journal.id and notes.get("sequence") == self.learned)
 
     def _learn_all(self, publishes: bool) -> None:
         for piece in self.journal.after(self.learned):

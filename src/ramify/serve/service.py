@@ -57,7 +57,7 @@ class Service:
         described = await describing
         self.learns = described["learns"]
         if self.learns:
-            self.snapshots = Snapshots(self.settings.snapshot_path, described["journal"], self.settings.model)
+            self.snapshots = Snapshots(self.settings.snapshot_path, described["journal"])
         await asyncio.to_thread(self.snapshots.refresh)
         if self.learns:
             await asyncio.to_thread(import_module, "ramify.data.text")  # so that the first snapshot loads at once

@@ -50,15 +50,11 @@ def read_notes(path: Path) -> dict[str, Any]:
 
 
 class Snapshots:
-    """The newest snapshot of a directory; `refresh` looks whether there is a newer one.
+    """The newest snapshot of a directory; `refresh` looks whether there is a newer one."""
 
-    `checkpoint`: the model to answer from until the first snapshot is published.
-    """
-
-    def __init__(self, path: Path, journal_id: str | None = None, checkpoint: Path | None = None) -> None:
+    def __init__(self, path: Path, journal_id: str | None = None) -> None:
         self.path = path
         self.journal_id = journal_id
-        self.checkpoint = checkpoint
         self.current = EMPTY
         self.is_loaded = False
         self._seen: tuple[int, int, int] | None = None
@@ -67,10 +63,7 @@ class Snapshots:
     def is_outdated(self) -> bool:
         """Whether there is another snapshot than the current one; cheap."""
         seen = self._identity()
-        return seen != self._seen if seen is not None else not self.is_loaded and self._has_checkpoint()
-
-    def _has_checkpoint(self) -> bool:
-        return self.checkpoint is not None and (self.checkpoint / MANIFEST).exists()
+        return seen is not None and seen != self._seen
 
     def _identity(self) -> tuple[int, int, int] | None:
         try:
@@ -83,19 +76,12 @@ class Snapshots:
         """Map the newest snapshot, if it is another one; True if the current one changed."""
         with self._lock:
             seen = self._identity()
-            if seen is None:
-                if not self.is_loaded and self._has_checkpoint():
-                    assert self.checkpoint is not None
-                    self._load(self.checkpoint)
+            if seen is None or seen == self._seen:
                 return False
-            if seen == self._seen:
-                return False
-            if self.journal_id is not None and read_notes(self.path).get("journal") != self.journal_id:
+            notes = read_notes(self.path)
+            if self.journal_id is not None and notes.get("journal") != self.journal_id:
                 return False  # of a model that was here before
-            self._load(self.path)
+            self.current = Snapshot(load_fitted(self.path), int(notes.get("sequence", 0)))
             self._seen = seen
+            self.is_loaded = True
             return True
-
-    def _load(self, path: Path) -> None:
-        self.current = Snapshot(load_fitted(path), int(read_notes(path).get("sequence", 0)))
-        self.is_loaded = True
