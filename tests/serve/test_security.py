@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from pathlib import Path
@@ -194,3 +195,13 @@ def test_guessing_keys_is_limited_by_address(tmp_path):
         asked = [client.get("/v1/progress", headers={"authorization": "Bearer guess"}) for _ in range(6)]
         assert asked[0].status_code == 401
         assert asked[-1].status_code == 429
+
+
+def test_a_slow_bulk_body_is_cut_off(tmp_path):
+    async def drops():
+        while True:
+            yield b" "
+            await asyncio.sleep(0.01)
+
+    with application(tmp_path / "live", is_new=True, timeout=0.3) as client:
+        assert client.post("/v1/bulk/predict", content=drops()).status_code == 408
