@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from ramify import _core
+from ramify.models.plt.block_trainer import BlockTrainer
 from ramify.models.plt.calibration import IDENTITY, Link, fit_link, fit_softmax_link, knot_shares
 from ramify.models.plt.fit_report import Trial
 from ramify.models.plt.solver import PLTSolver
@@ -41,9 +42,7 @@ class SolverChoice(NamedTuple):
     trials: list[Trial]
 
 
-def choose_solver(
-    trainer: _core.BlockTrainer, given: PLTSolver, *, is_multiclass: bool, calibrate: bool
-) -> SolverChoice:
+def choose_solver(trainer: BlockTrainer, given: PLTSolver, *, is_multiclass: bool, calibrate: bool) -> SolverChoice:
     """Solver settings as given, or else those that serve held-out rows best.
 
     Best is the least Brier score, or for multi-class the least log loss of the softmax.
