@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import ROOT, WORK
-from benchmarks.papers import PAPERS, Item, Step
+from benchmarks.papers import KINDS, PAPERS, Item, Step
 
 # Generated sets of --quick: rows, labels, features.
 QUICK = {"quick": (4000, 200, 1000), "quick-classes": (4000, 60, 500), "quick-text": (2000, 100, 500)}
@@ -87,9 +87,7 @@ def overview() -> str:
 def chosen(given: argparse.Namespace) -> dict[str, Item]:
     """The items asked for, or all of the paper."""
     items = PAPERS[given.paper][1]
-    wanted = [
-        f"{kind} {number}" for kind in ("table", "figure", "theorem", "appendix") if (number := getattr(given, kind))
-    ]
+    wanted = [f"{kind} {number}" for kind in KINDS if (number := getattr(given, kind))]
     for name in wanted:
         if name not in items:
             sys.exit(f"error: {given.paper} has no {name} here\nhint: it has {', '.join(items)}")

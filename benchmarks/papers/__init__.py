@@ -5,12 +5,20 @@ from __future__ import annotations
 from benchmarks.papers import f_measure, interpolated_trees, logarithmic_time, online_label_trees, spectral_method
 from benchmarks.papers.items import Item, Step
 
+KINDS = ("table", "figure", "theorem", "appendix")
+
+
+def in_order(items: dict[str, Item]) -> dict[str, Item]:
+    """Tables first, then figures, theorems and appendices, each by number."""
+    return {name: items[name] for name in sorted(items, key=lambda name: (KINDS.index(name.split()[0]), name))}
+
+
 PAPERS: dict[str, tuple[str, dict[str, Item]]] = {
-    "jasinska-kobus-2021": (online_label_trees.TITLE, online_label_trees.ITEMS),
-    "jasinska-2016": (f_measure.TITLE, f_measure.ITEMS),
-    "choromanska-2015": (logarithmic_time.TITLE, logarithmic_time.ITEMS),
-    "baharav-2021": (interpolated_trees.TITLE, interpolated_trees.ITEMS),
-    "mineiro-2015": (spectral_method.TITLE, spectral_method.ITEMS),
+    "jasinska-kobus-2021": (online_label_trees.TITLE, in_order(online_label_trees.ITEMS)),
+    "jasinska-2016": (f_measure.TITLE, in_order(f_measure.ITEMS)),
+    "choromanska-2015": (logarithmic_time.TITLE, in_order(logarithmic_time.ITEMS)),
+    "baharav-2021": (interpolated_trees.TITLE, in_order(interpolated_trees.ITEMS)),
+    "mineiro-2015": (spectral_method.TITLE, in_order(spectral_method.ITEMS)),
 }
 
-__all__ = ["PAPERS", "Item", "Step"]
+__all__ = ["KINDS", "PAPERS", "Item", "Step"]

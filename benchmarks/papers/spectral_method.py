@@ -16,7 +16,8 @@ ITEMS = {
                 SPECTRAL, "nodes --data {data} --sets {sets}", 1, "wordnet-parent", "nodes --data {data} --sets {sets}"
             ),
         ),
-        "Twitter is not included; on wordnet-parent the nodes' most frequent classes belong together, as in the paper.",
+        "Twitter is not included; on wordnet-parent there is a node of genera, one of families and one of persons, "
+        "as there are topics of hashtags in the paper.",
     ),
     "table 5": Item(
         "ODP: a whole tree",
