@@ -13,19 +13,21 @@ Nothing is downloaded: --data names a folder of sets, as for every benchmark, an
 from __future__ import annotations
 
 import argparse
+import gzip
 import os
 import shlex
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from benchmarks import ROOT, WORK
-from benchmarks.papers import PAPERS, Item, Step
+from benchmarks.papers import KINDS, PAPERS, Item, Step
 
 # Generated sets of --quick: rows, labels, features.
-QUICK = {"quick": (4000, 200, 1000), "quick-classes": (4000, 60, 500)}
-ONE_CLASS = ("few-shot", "figure1", "table ", "purity", "findings")
+QUICK = {"quick": (4000, 200, 1000), "quick-classes": (4000, 60, 500), "quick-text": (2000, 100, 500)}
+ONE_CLASS = ("few-shot", "figure1", "table ", "purity", "findings", "nodes", "--data {data} --sets {sets} --splits")
 QUICK_MINUTES = 0.5
 
 
@@ -34,6 +36,7 @@ def main() -> None:
     parser.add_argument("paper", nargs="?", choices=sorted(PAPERS), help="first author and year")
     parser.add_argument("--table", help="number of a table")
     parser.add_argument("--figure", help="number of a figure")
+    parser.add_argument("--theorem", help="number of a theorem")
     parser.add_argument("--appendix", help="letter of an appendix")
     parser.add_argument("--data", type=Path, help="folder of sets")
     parser.add_argument("--sets", help="other sets than the item's, separated by commas")
@@ -55,6 +58,8 @@ def main() -> None:
     done = 0
     for name, item in items.items():
         print(f"## {name}: {item.title}\n\nThe paper:\n\n{indented(item.paper)}\n\nHere:\n", flush=True)
+        if not item.steps:
+            print("    (no run)")
         for step in item.steps:
             if step not in steps:
                 print("    (not part of --quick)")
@@ -82,7 +87,7 @@ def overview() -> str:
 def chosen(given: argparse.Namespace) -> dict[str, Item]:
     """The items asked for, or all of the paper."""
     items = PAPERS[given.paper][1]
-    wanted = [f"{kind} {number}" for kind in ("table", "figure", "appendix") if (number := getattr(given, kind))]
+    wanted = [f"{kind} {number}" for kind in KINDS if (number := getattr(given, kind))]
     for name in wanted:
         if name not in items:
             sys.exit(f"error: {given.paper} has no {name} here\nhint: it has {', '.join(items)}")
@@ -129,12 +134,26 @@ def quick_sets(work: Path) -> Path:
         make = make_multiclass if name == "quick-classes" else make_multilabel
         for split, n in (("train", n_rows), ("test", n_rows // 4)):
             path = folder / name / f"{split}.txt.gz"
-            if path.exists():
+            text = path.with_name(f"{split}.fasttext.txt.gz")
+            if path.exists() or text.exists():
                 continue
             path.parent.mkdir(parents=True, exist_ok=True)
             made = make(n, n_labels, n_features, split=split, random_state=0)
-            save_xmc(path, made.X, made.Y)
+            if name == "quick-text":
+                text.write_bytes(gzip.compress(as_text(made.X, made.Y).encode()))
+            else:
+                save_xmc(path, made.X, made.Y)
     return folder
+
+
+def as_text(X: Any, Y: Any) -> str:
+    """Rows as fastText reads them: labels, then a word for each feature."""
+    lines = []
+    for row in range(X.shape[0]):
+        labels = Y.indices[Y.indptr[row] : Y.indptr[row + 1]]
+        words = X.indices[X.indptr[row] : X.indptr[row + 1]]
+        lines.append(" ".join([*(f"__label__{label}" for label in labels), *(f"word{word}" for word in words)]))
+    return "\n".join(lines) + "\n"
 
 
 def indented(text: str) -> str:

@@ -34,6 +34,7 @@ SETS: dict[str, dict[str, Any]] = {
     "stackexchange-cooking, pairs of words": {"dim": 100, "n_epochs": 25, "learning_rate": 0.5, "word_ngrams": 2},
     "eurlex57k": {"dim": 100, "n_epochs": 5, "learning_rate": 0.5, "word_ngrams": 1},
     # Baharav et al. 2021, section 5.4: 200 epochs, 128 dimensions, pairs of words.
+    "quick-text, as in the paper": {"dim": 16, "n_epochs": 3, "learning_rate": 0.5, "word_ngrams": 2},
     "stackexchange-cooking, as in the paper": {"dim": 128, "n_epochs": 200, "learning_rate": 0.5, "word_ngrams": 2},
 }
 LINES: dict[str, dict[str, Any]] = {
@@ -79,16 +80,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, action="append", default=[], help="folder of sets; may be repeated")
     parser.add_argument("--work", type=Path, default=WORK, help="for unpacked data and fastText")
-    parser.add_argument("--sets", default=";".join(SETS), help="names with semicolons between them")
+    parser.add_argument(
+        "--sets",
+        default=";".join(name for name in SETS if "quick" not in name),
+        help="names with semicolons between them",
+    )
     parser.add_argument("--lines", default=";".join(LINES), help="the same of ramify's lines")
+    parser.add_argument("--figure", type=Path, help="draw precision at 1 against depth")
     parser.add_argument("--figure4", action="store_true", help="the lines of the paper's figure 4 instead")
+    parser.add_argument("--epochs", type=int, help="instead of the set's own number")
     parser.add_argument("--alone", action="store_true", help="without fastText, for times on a busy machine")
     given = parser.parse_args()
     for name in {one.split(",")[0] for one in given.sets.split(";")}:
         find(name, given.data)  # fail before the environment is built
     fasttext = None if given.alone else python_with("fasttext", INSTALL, given.work)
     for name in given.sets.split(";"):
-        settings = SETS[name]
+        settings = SETS[name] | ({"n_epochs": given.epochs} if given.epochs else {})
         files = [text_file(name.split(",")[0], split, given.data, given.work) for split in ("train", "test")]
         print(f"\n{name}: {', '.join(f'{key} {value}' for key, value in settings.items())}\n")
         print("| model | train CPU s | fastText's / its own | us a row | MB | depth | P@1 | P@3 | P@5 |")
@@ -97,10 +104,32 @@ def main() -> None:
         if peer is not None:
             print_line("fastText 0.9.2, -loss hs", peer, peer)
         chosen = FIGURE4 if given.figure4 else {line: LINES[line] for line in given.lines.split(";")}
+        results = {}
         for line, own in chosen.items():
-            print_line(line, run_ramify(files, {**settings, **own}), peer)
+            results[line] = run_ramify(files, {**settings, **own})
+            print_line(line, results[line], peer)
+        if given.figure:
+            draw(name, results, given.figure)
         if name == "eurlex57k" and not given.figure4 and given.lines == ";".join(LINES):
             print_line("plt, lam = 1, with the features' values", run_values(settings, given.data, given.work), peer)
+
+
+def draw(name: str, results: dict[str, Result], path: Path) -> None:
+    """Precision at 1 against the mean depth of the first answer: Huffman's tree apart from the others."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axis = pyplot.subplots(figsize=(4.5, 3.2), layout="constrained")
+    for title, style, is_huffman in (("interpolated trees", "o-", False), ("Huffman's tree", "s", True)):
+        own = [result for line, result in results.items() if ("Huffman" in line) == is_huffman]
+        axis.plot([result.depth for result in own], [result.precision[0] for result in own], style, label=title)
+    axis.set(title=name.split(",")[0], xlabel="expected depth at 1", ylabel="precision at 1 (%)")
+    axis.legend(fontsize="small")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=100)
+    print(f"wrote {path}", flush=True)
 
 
 def print_line(name: str, result: Result, peer: Result | None) -> None:

@@ -5,6 +5,8 @@
     python -m benchmarks.spectral.run sweep --data ../shared/data --sets aloi-like,eurlex57k
     python -m benchmarks.spectral.run root
     python -m benchmarks.spectral.run root --depth 12             # the whole tree
+    python -m benchmarks.spectral.run hashed                      # features hashed to 2^15, 105,000 classes
+    python -m benchmarks.spectral.run nodes --data ../shared/data --sets wordnet-parent
     python -m benchmarks.spectral.run throughput
 
 `aloi-like` is generated: `make_dense`, 1,000 classes, 128 dense features, 100,000 rows. Times are CPU seconds unless
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import gzip
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +27,7 @@ import scipy.sparse as sp
 
 from benchmarks import datasets, measure
 from ramify import SpectralTreeClassifier, metrics
-from ramify.data import load_xmc
+from ramify.data import FeatureHashing, load_xmc
 from ramify.data.synthetic import make_dense, make_multiclass
 from ramify.models.spectral import BaseClassifier, CandidateScorer, TreeSettings, eigen_split, grow_candidate_tree
 
@@ -236,6 +239,37 @@ def root(n_rows: int, n_features: int, n_labels: int, n_threads: int, depth: int
     print(flush=True)
 
 
+def hashed(n_labels: int, n_threads: int) -> None:
+    """Section 5.3: features hashed to 2^15, here with two rows a class; the tree and the classifier are trained."""
+    X, Y = directory_like(2 * n_labels, 500_000, n_labels)
+    X.eliminate_zeros()
+    scorer = CandidateScorer(rank=16, n_epochs=1)
+    clf = SpectralTreeClassifier(
+        depth=8, n_candidates=max(10, n_labels // 50), estimator=scorer, random_state=0, n_jobs=n_threads
+    )
+    wall, cpu = time.perf_counter(), time.process_time()
+    rows = FeatureHashing(n_bits=15).fit_transform(X)
+    clf.fit(rows, Y.indices)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    report = clf.training_report_
+    print(
+        f"| {X.shape[0]:,} x 2^15 | {n_labels:,} | {n_threads} | {wall:.1f} | {cpu:.1f} | {report['leaves']:,} leaves, "
+        f"training recall {100 * report['training_recall']:.1f} %, peak {measure.peak_megabytes():,.0f} MB |",
+        flush=True,
+    )
+
+
+def nodes(name: str, data: Set, folders: list[Path]) -> None:
+    """Table 2: the most frequent classes of the nodes of the first levels."""
+    names = datasets.find(name, folders) / "labels.txt.gz"
+    label = gzip.decompress(names.read_bytes()).decode().splitlines() if names.exists() else None
+    tree = grow_candidate_tree(unit_rows(data.X), data.Y, TreeSettings(depth=3, n_candidates=10))
+    print(f"{name}\n\n| depth | rows | most frequent classes |\n|---|---|---|")
+    for depth, mass, frequent in zip(tree.arrays["depth"], tree.arrays["mass"], tree.most_frequent(6), strict=True):
+        told = ", ".join(label[column] if label else str(column) for column, _ in frequent)
+        print(f"| {depth} | {mass:.0f} | {told} |", flush=True)
+
+
 def throughput(sizes: list[int]) -> None:
     """Rows a second, top 5 of 1,000 rows, one thread: the tree beside the same weights asked about every label."""
     for n_labels in sizes:
@@ -288,7 +322,7 @@ def best_of(work: Any, times: int = 3) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["purity", "findings", "sweep", "root", "throughput"])
+    parser.add_argument("what", choices=["purity", "findings", "sweep", "root", "throughput", "nodes", "hashed"])
     parser.add_argument("--data", type=Path, action="append", default=[])
     parser.add_argument("--sets", default="isolet-1560,wordnet-parent,aloi-like")
     parser.add_argument("--only", action="append", default=[])
@@ -296,11 +330,14 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000, help="for purity by chance: a sample of the training rows")
     parser.add_argument("--sizes", default="1000,3000,10000,30000,100000")
     parser.add_argument("--root-rows", type=int, default=1_500_000)
+    parser.add_argument("--labels", type=int, help="root and hashed: classes; default: a fifteenth of the rows")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--depth", type=int, default=1, help="root: 1 is the root alone")
     given = parser.parse_args()
     if given.what == "root":
-        root(given.root_rows, 500_000, given.root_rows // 15, given.threads, given.depth)
+        root(given.root_rows, 500_000, given.labels or given.root_rows // 15, given.threads, given.depth)
+    elif given.what == "hashed":
+        hashed(given.labels or 105_000, given.threads)
     elif given.what == "throughput":
         throughput([int(size) for size in given.sizes.split(",")])
     else:
@@ -308,6 +345,8 @@ def main() -> None:
             data = load_set(name, given.data)
             if given.what == "purity":
                 purity(name, data, given.directions, given.rows)
+            elif given.what == "nodes":
+                nodes(name, data, given.data)
             elif given.what == "findings":
                 findings(name, data, given.only)
             else:

@@ -3,6 +3,7 @@
     python -m benchmarks.trees.run --data ../shared/data              # the three sets, lambda from 0 to 2
     python -m benchmarks.trees.run --data ../shared/data --variants   # the four curves of the paper's figure 3
     python -m benchmarks.trees.run --data ../shared/data --lam figure3 --parabel --beams 10    # as its authors ran it
+    python -m benchmarks.trees.run --data ../shared/data --lam figure3 --untimed --figure figure3.svg
     python -m benchmarks.trees.run --data ../shared/data --arity 32 --max-leaf 200 --lam 0,1,1.5
     python -m benchmarks.trees.run --data ../shared/data --lam 0,1.5 --slacks 0,0.2,0.5 --beams 0,10
     python -m benchmarks.trees.run --data ../shared/data --sets debian-depends --max-leaf 1 --lam 0,1.5 --by-depth
@@ -71,6 +72,8 @@ def main() -> None:
     parser.add_argument("--beams", default="0", help="width of the beam; 0: best first")
     parser.add_argument("--rows", type=int, default=20_000, help="test rows at most")
     parser.add_argument("--work", type=Path, default=WORK / "data")
+    parser.add_argument("--untimed", action="store_true", help="without times of prediction")
+    parser.add_argument("--figure", type=Path, help="draw precision against expected depth: the paper's figure 3")
     parser.add_argument("--million", action="store_true")
     parser.add_argument("--by-depth", action="store_true", help="time of one row by the depth of its first label")
     given = parser.parse_args()
@@ -112,20 +115,42 @@ def measure_set(name: str, train: Problem, test: Problem, given: argparse.Namesp
                     models[title] = (Search(model, slack, beam), watch.cpu)
     if given.by_depth:
         return print_by_depth(name, {title: search for title, (search, _) in models.items()}, X)
-    times = {k: timed([search for search, _ in models.values()], X, k) for k in (1, 5)}
+    searches = [search for search, _ in models.values()]
+    times = {k: None if given.untimed else timed(searches, X, k) for k in (1, 5)}
+    points = []
     for place, (title, (search, took)) in enumerate(models.items()):
         model = search.model()
         reports = {k: model.search_report(X, top_k=k) for k in (1, 5)}
         answer = in_columns_of(Y, model, reports[5].answer)
-        precision = "/".join(f"{100 * metrics.precision_at_k(Y, answer, k):.2f}" for k in (1, 3, 5))
+        precision = [100 * metrics.precision_at_k(Y, answer, k) for k in (1, 3, 5)]
         depth = model.tree_.label_depth
-        cells = [name, title, f"{took:.1f}", precision]
-        cells += [f"{metrics.expected_depth_at_k(reports[k].answer, depth, k):.2f}" for k in (1, 5)]
+        depths = [metrics.expected_depth_at_k(reports[k].answer, depth, k) for k in (1, 5)]
+        points.append((depths[0], precision[0], depths[1], precision[2]))
+        cells = [name, title, f"{took:.1f}", "/".join(f"{value:.2f}" for value in precision)]
+        cells += [f"{value:.2f}" for value in depths]
         for k in (1, 5):
-            one, batch = times[k]
             exact = "" if reports[k].exact_rows == 1 else f" ({100 * reports[k].exact_rows:.1f} % exact)"
-            cells += [f"{reports[k].mean_blocks:.1f}{exact}", f"{one[place]:.1f}", f"{batch[place]:.1f}"]
+            cells.append(f"{reports[k].mean_blocks:.1f}{exact}")
+            cells += [f"{part[place]:.1f}" for part in times[k]] if times[k] else ["", ""]
         print("| " + " | ".join(cells) + " |", flush=True)
+    if given.figure:
+        draw(name, points, given.figure.with_name(f"{given.figure.stem}-{name}{given.figure.suffix}"))
+
+
+def draw(name: str, points: list[tuple[float, ...]], path: Path) -> None:
+    """Precision against expected depth at 1 and at 5, one point a lambda."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
+    for axis, k, first in zip(axes, (1, 5), (0, 2), strict=True):
+        axis.plot([point[first] for point in points], [point[first + 1] for point in points], "o-")
+        axis.set(title=name, xlabel=f"expected depth at {k}", ylabel=f"precision at {k} (%)")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=100)
+    print(f"wrote {path}", flush=True)
 
 
 def in_columns_of(Y: sp.csr_matrix, model: Any, answer: sp.csr_array) -> sp.csr_array:

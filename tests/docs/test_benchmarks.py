@@ -118,6 +118,26 @@ def test_the_commands_of_every_table_and_figure_are_ones_that_the_scripts_take(b
                     monkeypatch.syspath_prepend(str(ROOT))
 
 
+def test_no_table_or_figure_needs_another_package(benchmarks, monkeypatch, tmp_path):
+    """Peers are installed from the network on first use; `reproduce` downloads nothing."""
+    reproduce, plans = benchmarks("benchmarks.reproduce"), benchmarks("benchmarks.online_plt.plans")
+    checked = set()
+    for _, items in benchmarks("benchmarks.papers").PAPERS.values():
+        for step in (step for item in items.values() for step in item.steps):
+            command = reproduce.arguments(step, argparse.Namespace(quick=False, sets=None), tmp_path, tmp_path)
+            given = parsed_by(importlib.import_module(step.module), shlex.split(command), monkeypatch)
+            monkeypatch.syspath_prepend(str(ROOT))
+            if step.module == "benchmarks.online_plt.run":
+                jobs = plans.jobs(given.plan, ["any"], given.settings, 1)
+                assert {job.system for job in jobs} == {"ramify"}, command
+            elif step.module == "benchmarks.softmax.run":
+                assert given.alone, command
+            elif step.module == "benchmarks.lomtree.run" and given.what == "table":
+                assert not any(system.startswith("vw:") for system in given.systems), command
+            checked.add(step.module)
+    assert {"benchmarks.online_plt.run", "benchmarks.softmax.run", "benchmarks.lomtree.run"} <= checked
+
+
 def test_reproduce_lists_its_items_and_says_what_a_paper_does_not_have(run, benchmarks, capsys, monkeypatch):
     reproduce = benchmarks("benchmarks.reproduce")
     monkeypatch.setattr(sys, "argv", ["reproduce"])
@@ -126,7 +146,7 @@ def test_reproduce_lists_its_items_and_says_what_a_paper_does_not_have(run, benc
     assert "Online probabilistic label trees" in said
     assert "table 2" in said
     message = run("benchmarks.reproduce", ["choromanska-2015", "--table", "9", "--quick"])
-    assert message.startswith("error: choromanska-2015 has no table 9 here\nhint: it has table 2")
+    assert message.startswith("error: choromanska-2015 has no table 9 here\nhint: it has table 1, table 2")
 
 
 def test_a_quick_run_makes_its_sets_and_shows_both_numbers(benchmarks, tmp_path, capfd, monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse, stats
 
 from ramify import _core
-from ramify.data.synthetic import make_dense, make_multilabel
+from ramify.data.synthetic import make_dense, make_multiclass, make_multilabel
 from ramify.models.spectral import TreeSettings, eigen_split, grow_candidate_tree, purity
 from shared.rows import arrays_of, label_rows, rows_of
 from twins.spectral import exact_split, label_least_squares, plain_leaf, plain_tree
@@ -359,3 +359,31 @@ def test_a_base_classifier_that_does_not_fit_is_refused(name):
     base.arrays[name] = base.arrays[name][:-1]
     with pytest.raises(ValueError, match=name):
         base.core(arrays, Y.shape[1], SETTINGS.n_candidates, True, False)
+
+
+@pytest.mark.parametrize("kind", ["spread", "ties", "outlier", "one value and one more"])
+def test_the_median_of_many_values_is_that_of_sorting_all_of_them(kind):
+    """Only the values around the middle are sorted if there are many."""
+    rng = np.random.default_rng(0)
+    z, importance = rng.normal(size=40_000), rng.uniform(0.1, 1.0, 40_000)
+    z = {
+        "spread": z,
+        "ties": np.round(z, 1),
+        "outlier": np.append(z[:-1], 1e30),
+        "one value and one more": np.append(np.zeros(len(z) - 1), 1.0),
+    }[kind]
+    order = np.argsort(z, kind="stable")
+    reached, total = np.cumsum(importance[order]), importance.sum()
+    below = next(
+        (z[order[k]] + z[order[k + 1]]) / 2
+        for k in range(len(z) - 1)
+        if z[order[k]] < z[order[k + 1]] and (reached[k] >= total / 2 or z[order[k + 1]] == z.max())
+    )
+    assert _core.weighted_median(z, importance) == pytest.approx(below, rel=1e-9)
+
+
+def test_threads_change_no_bit_of_a_root_with_every_feature():
+    data = make_multiclass(6000, 300, 200, random_state=0)
+    trees = [grow_candidate_tree(data.X, data.Y, TreeSettings(depth=2, n_candidates=20), n_threads=n) for n in (1, 3)]
+    for name, array in trees[0].arrays.items():
+        np.testing.assert_array_equal(array, trees[1].arrays[name], err_msg=name)
