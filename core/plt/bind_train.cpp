@@ -56,13 +56,20 @@ public:
     BoundTrainer(const BoundTrainer&) = delete;
     BoundTrainer& operator=(const BoundTrainer&) = delete;
 
-    ArrayDict train(const SolverSettings& solver, Progress* progress) {
-        if (solver.learning_rate > 0)
-            throw nb::value_error("FOBOS trains only weights that nodes share: use train_hashed");
+    ArrayDict train(const SolverSettings& solver, Progress* progress) { return train_levels({solver}, progress); }
+
+    ArrayDict train_levels(const std::vector<SolverSettings>& solvers, Progress* progress) {
+        if (solvers.size() != 1 && solvers.size() != static_cast<std::size_t>(trainer_->n_levels()))
+            throw nb::value_error(("expected one solver or one for each of " + std::to_string(trainer_->n_levels()) +
+                                   " levels, got " + std::to_string(solvers.size()))
+                                      .c_str());
+        for (const SolverSettings& solver : solvers)
+            if (solver.learning_rate > 0)
+                throw nb::value_error("FOBOS trains only weights that nodes share: use train_hashed");
         BlockStorage storage;
         {
             nb::gil_scoped_release release;
-            storage = join_panels(trainer_->train(solver, progress));
+            storage = join_panels(trainer_->train(solvers, progress));
         }
         return to_dict(std::move(storage));
     }
@@ -77,6 +84,7 @@ public:
         return to_dict(std::move(storage));
     }
 
+    int n_levels() const { return trainer_->n_levels(); }
     double total_work() const { return trainer_->total_work(); }
 
     Tuple<List<Tuple<Array<double>, Array<double>, Array<double>>>, Array<double>> held_out(
@@ -166,9 +174,13 @@ void bind_blocks(nb::module_& m) {
         .def(nb::init<const CsrInput&, const LabelInput&, const TreeInput&, const std::optional<Floats>&,
                       const FeatureSettings&, std::uint64_t, int>(),
              "X"_a, "Y"_a, "tree"_a, "sample_weight"_a.none(), "features"_a, "seed"_a, "n_threads"_a)
+        .def_prop_ro("n_levels", &BoundTrainer::n_levels,
+                     "Levels with a map of their own: the gate, the root's children, …")
         .def_prop_ro("total_work", &BoundTrainer::total_work, "Multiplications of an epoch over all nodes, roughly.")
         .def("train", &BoundTrainer::train, "solver"_a, "progress"_a.none() = nb::none(),
              "Train all nodes; the arrays of the frozen blocks.")
+        .def("train_levels", &BoundTrainer::train_levels, "solvers"_a, "progress"_a.none() = nb::none(),
+             "The same with a solver for each level: of the gate, of the root's children, and so on.")
         .def("train_hashed", &BoundTrainer::train_hashed, "solver"_a, "bits"_a, "progress"_a.none() = nb::none(),
              "Train all nodes on one shared table of 2^bits weights.")
         .def("held_out", &BoundTrainer::held_out, "solvers"_a, "share"_a, "max_rows"_a, "is_multiclass"_a = false,

@@ -15,7 +15,7 @@ from ramify.base.row_length import typical_length
 from ramify.base.training import TrainingData
 from ramify.common.progress import phase
 from ramify.common.validation import check_flag, check_integer, check_number
-from ramify.models.plt.fit_report import FitReport
+from ramify.models.plt.fit_report import FitReport, Setting
 from ramify.models.plt.model import PLTModel
 from ramify.models.plt.search_report import SearchReport
 from ramify.models.plt.solver import PLTSolver
@@ -157,10 +157,12 @@ class PLTClassifier(ExtremeClassifier):
             C=first.C, positive_weight=first.positive_weight, n_epochs=first.n_epochs
         )
         for k in range(1, self.n_trees):
-            trained.append(self._train_tree(data, (data.seed + 7919 * k) % 2**32, chosen))
+            trained.append(self._train_tree(data, (data.seed + 7919 * k) % 2**32, chosen, first.levels))
         return PLTModel(trained)
 
-    def _train_tree(self, data: TrainingData, seed: int, given: PLTSolver) -> TrainedTree:
+    def _train_tree(
+        self, data: TrainingData, seed: int, given: PLTSolver, levels: tuple[Setting, ...] = ()
+    ) -> TrainedTree:
         with phase("building the tree"):
             tree = trees.resolve(
                 self.tree,
@@ -184,13 +186,20 @@ class PLTClassifier(ExtremeClassifier):
             data.n_threads,
         )
         with phase("choosing the solver's settings"):
-            choice = choose_solver(trainer, given, is_multiclass=data.is_multiclass, calibrate=self.calibrate)
+            choice = choose_solver(
+                trainer,
+                given,
+                is_multiclass=data.is_multiclass,
+                calibrate=self.calibrate,
+                levels=levels,
+                has_levels=self.hash_bits is None,
+            )
         progress = _core.Progress()
         with phase("training", progress):
             if self.hash_bits is None:
-                blocks = trainer.train(choice.solver, progress)
+                blocks = trainer.train_levels(choice.solvers, progress)
             else:
-                blocks = trainer.train_hashed(choice.solver, self.hash_bits, progress)
+                blocks = trainer.train_hashed(choice.solvers[0], self.hash_bits, progress)
         return TrainedTree(
             tree=tree,
             blocks=blocks,
@@ -203,6 +212,7 @@ class PLTClassifier(ExtremeClassifier):
             positive_weight=choice.chosen.positive_weight,
             n_epochs=choice.chosen.n_epochs,
             trials=tuple(choice.trials),
+            levels=choice.levels,
             scale=scale,
         )
 
@@ -233,7 +243,7 @@ class PLTClassifier(ExtremeClassifier):
     def fit_report_(self) -> FitReport:
         """The settings that were used, and all that were tried with their losses on held-out rows."""
         first = self.trees_[0]
-        return FitReport(first.C, first.positive_weight, first.n_epochs, first.trials)
+        return FitReport(first.C, first.positive_weight, first.n_epochs, first.trials, first.levels)
 
     def search_report(self, X: Any, top_k: int | None = 5, threshold: float | ArrayLike | None = None) -> SearchReport:
         """The answer of `predict_proba` with its cost: blocks scored for each row, and what was missed."""
