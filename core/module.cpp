@@ -40,8 +40,12 @@ NB_MODULE(_core, m) {
         "The vector instructions chosen for this processor: baseline, avx2 or avx512.");
     nb::class_<ramify::Progress>(m, "Progress", "Counts of finished and of all work, readable while the core runs.")
         .def(nb::init<>())
-        .def_prop_ro("done", [](const ramify::Progress& p) { return p.done.load(); })
-        .def_prop_ro("total", [](const ramify::Progress& p) { return p.total.load(); });
+        .def_prop_rw(
+            "done", [](const ramify::Progress& p) { return p.done.load(); },
+            [](ramify::Progress& p, std::size_t n) { p.done = n; })
+        .def_prop_rw(
+            "total", [](const ramify::Progress& p) { return p.total.load(); },
+            [](ramify::Progress& p, std::size_t n) { p.total = n; });
     bind_data(m);
     bind_trees(m);
     bind_blocks(m);

@@ -5,13 +5,14 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <numeric>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "base/parallel.hpp"
+#include "base/scratch_memory.hpp"
 #include "kernels/kernels.hpp"
 
 namespace ramify {
@@ -92,10 +93,11 @@ struct FeatureSettings {
 /// All rows of X, prepared once before training.
 struct PreparedRows {
     std::vector<std::int64_t> begin;
-    std::unique_ptr<Entry[]> entries;  ///< not a std::vector, which would write zeros first
+    ScratchArray<Entry> entries;  ///< not a std::vector, which would write zeros first
     std::vector<float> squared_norm;
 
-    PreparedRows(const CsrView& X, const FeatureSettings& features, int n_threads)
+    /// `directory`: where to keep the entries in a file if not in memory.
+    PreparedRows(const CsrView& X, const FeatureSettings& features, int n_threads, const std::string& directory = {})
         : begin(X.n_rows() + 1, 0), squared_norm(X.n_rows()) {
         constexpr std::int64_t chunk = 1024;
         auto for_every_row = [&](auto&& work) {
@@ -107,7 +109,7 @@ struct PreparedRows {
             begin[i + 1] = std::ssize(row.values) - std::ranges::count(row.values, 0.0f) + (features.bias != 0.0f);
         });
         std::partial_sum(begin.begin(), begin.end(), begin.begin());
-        entries = std::make_unique_for_overwrite<Entry[]>(begin.back());
+        entries = scratch_array<Entry>(static_cast<std::size_t>(begin.back()), directory);
         for_every_row([&](std::int64_t i, const RowView& row) {
             const std::span<Entry> out(entries.get() + begin[i], static_cast<std::size_t>(begin[i + 1] - begin[i]));
             if (features.write(row.indices, row.values, out) != out.size()) refuse_changed_rows();

@@ -25,42 +25,61 @@ using namespace ramify;
 
 namespace {
 
+/// The weights of n rows, checked.
+std::span<const float> checked_weights(const std::optional<Floats>& sample_weight, std::size_t n_rows) {
+    if (!sample_weight) return {};
+    const std::span<const float> weight = view(*sample_weight);
+    if (weight.size() != n_rows) throw nb::value_error("sample_weight and X differ in length");
+    for (float w : weight)
+        if (!(w >= 0) || !std::isfinite(w)) throw nb::value_error("sample_weight must be finite and not negative");
+    return weight;
+}
+
+/// The leaf of every label; all labels of Y must have one.
+std::vector<std::int32_t> checked_leaves(const TreeView& tree, const LabelInput& y) {
+    std::vector<std::int32_t> leaf_of = tree.leaf_of();
+    for (std::int32_t j : view(y.indices))
+        if (static_cast<std::size_t>(j) >= leaf_of.size() || leaf_of[j] < 0)
+            throw nb::value_error(("label " + std::to_string(j) + " has no leaf in the tree").c_str());
+    return leaf_of;
+}
+
 /// Training data assigned to the nodes of a tree; can be trained with several settings.
 class BoundTrainer {
 public:
     BoundTrainer(const CsrInput& x, const LabelInput& y, const TreeInput& tree_arrays,
                  const std::optional<Floats>& sample_weight, const FeatureSettings& features, std::uint64_t seed,
-                 int n_threads)
+                 int n_threads, const std::optional<Longs>& row_number, const std::string& directory)
         : tree_arrays_(tree_arrays), n_features_(features.n_columns()), seed_(seed) {
         const CsrView X = x.checked(features.n_features, "X");
         tree_ = tree_arrays.checked();
         check_label_rows(x, y, tree_arrays.n_labels);
-        if (sample_weight) {
-            weight_ = view(*sample_weight);
-            keep_.append(*sample_weight);
-            if (weight_.size() + 1 != X.indptr.size()) throw nb::value_error("sample_weight and X differ in length");
-            for (float w : weight_)
-                if (!(w >= 0) || !std::isfinite(w))
-                    throw nb::value_error("sample_weight must be finite and not negative");
+        weight_ = checked_weights(sample_weight, X.indptr.size() - 1);
+        if (sample_weight) keep_.append(*sample_weight);
+        std::span<const std::int64_t> numbers;
+        if (row_number) {
+            numbers = view(*row_number);
+            keep_.append(*row_number);
+            if (numbers.size() + 1 != X.indptr.size()) throw nb::value_error("row_number and X differ in length");
         }
-        std::vector<std::int32_t> leaf_of = tree_.leaf_of();
-        for (std::int32_t j : view(y.indices))
-            if (static_cast<std::size_t>(j) >= leaf_of.size() || leaf_of[j] < 0)
-                throw nb::value_error(("label " + std::to_string(j) + " has no leaf in the tree").c_str());
+        const std::vector<std::int32_t> leaf_of = checked_leaves(tree_, y);
         nb::gil_scoped_release release;
-        rows_.emplace(X, features, n_threads);
+        rows_.emplace(X, features, n_threads, directory);
         node_rows_.emplace(tree_, view(y.indptr), view(y.indices), leaf_of, n_threads);
-        trainer_.emplace(*rows_, tree_, *node_rows_, weight_, n_features_, seed, n_threads);
+        trainer_.emplace(*rows_, tree_, *node_rows_, weight_, n_features_, seed, n_threads, numbers);
     }
 
     BoundTrainer(const BoundTrainer&) = delete;
     BoundTrainer& operator=(const BoundTrainer&) = delete;
 
-    ArrayDict train(const SolverSettings& solver, Progress* progress) { return train_levels({solver}, progress); }
+    ArrayDict train(const SolverSettings& solver, Progress* progress, const std::optional<Ints>& nodes) {
+        return train_levels({solver}, progress, nodes);
+    }
 
-    ArrayDict train_levels(const std::vector<SolverSettings>& solvers, Progress* progress) {
-        if (solvers.size() != 1 && solvers.size() != static_cast<std::size_t>(trainer_->n_levels()))
-            throw nb::value_error(("expected one solver or one for each of " + std::to_string(trainer_->n_levels()) +
+    ArrayDict train_levels(const std::vector<SolverSettings>& solvers, Progress* progress,
+                           const std::optional<Ints>& nodes) {
+        if (solvers.size() != 1 && solvers.size() != static_cast<std::size_t>(n_levels()))
+            throw nb::value_error(("expected one solver or one for each of " + std::to_string(n_levels()) +
                                    " levels, got " + std::to_string(solvers.size()))
                                       .c_str());
         for (const SolverSettings& solver : solvers)
@@ -69,7 +88,9 @@ public:
         BlockStorage storage;
         {
             nb::gil_scoped_release release;
-            storage = join_panels(trainer_->train(solvers, progress));
+            std::optional<std::span<const std::int32_t>> only;
+            if (nodes) only = view(*nodes);
+            storage = join_panels(trainer_->train(solvers, progress, only));
         }
         return to_dict(std::move(storage));
     }
@@ -84,8 +105,8 @@ public:
         return to_dict(std::move(storage));
     }
 
-    int n_levels() const { return trainer_->n_levels(); }
-    double total_work() const { return trainer_->total_work(); }
+    int n_levels() const { return trainer_->plan().n_levels(); }
+    double total_work() const { return trainer_->plan().total_work(); }
 
     Tuple<List<Tuple<Array<double>, Array<double>, Array<double>>>, Array<double>> held_out(
         const std::vector<SolverSettings>& solvers, double share, std::int64_t max_rows, bool is_multiclass) {
@@ -94,7 +115,7 @@ public:
             nb::gil_scoped_release release;
             sample = trainer_->held_out(solvers, share, max_rows, is_multiclass);
         }
-        const auto n_levels = static_cast<std::size_t>(trainer_->n_levels());
+        const auto n_levels = static_cast<std::size_t>(trainer_->plan().n_levels());
         const std::vector<std::size_t> shape{n_levels, std::size_t{ScoreHistogram::n_bins}};
         nb::list of_solver;
         for (HeldOut& found : sample.of_solver)
@@ -103,6 +124,36 @@ public:
                                to_numpy(std::move(found.histogram.negative), shape),
                                to_numpy(std::move(found.softmax.loss), {n_levels, SoftmaxLoss::slopes.size()})));
         return nb::make_tuple(of_solver, to_numpy(std::move(sample.stands_for)));
+    }
+
+    Tuple<Array<double>, Array<double>, Array<double>, Array<double>> held_out_nodes(
+        const std::vector<SolverSettings>& solvers, const Ints& nodes, const Doubles& samples, bool is_multiclass) {
+        if (nodes.size() != samples.size()) throw nb::value_error("nodes and samples differ in length");
+        std::vector<NodeTask> tasks;
+        for (std::size_t k = 0; k < nodes.size(); ++k) {
+            const std::int32_t node = view(nodes)[k];
+            if (node < 0 || node > tree_.n_nodes()) throw nb::value_error("nodes holds what is no node");
+            tasks.push_back({node, true, static_cast<std::size_t>(node_rows_->n_rows(node)) + 1, view(samples)[k]});
+        }
+        HeldOutNodes found;
+        {
+            nb::gil_scoped_release release;
+            found = trainer_->held_out_nodes(solvers, tasks, is_multiclass);
+        }
+        std::vector<double> positive, negative, softmax;
+        auto append = [](std::vector<double>& to, const std::vector<double>& from) {
+            to.insert(to.end(), from.begin(), from.end());
+        };
+        for (const auto& of_node : found.parts)
+            for (const HeldOut& of_solver : of_node) {
+                append(positive, of_solver.histogram.positive);
+                append(negative, of_solver.histogram.negative);
+                append(softmax, of_solver.softmax.loss);
+            }
+        const std::vector<std::size_t> shape{tasks.size(), solvers.size(), std::size_t{ScoreHistogram::n_bins}};
+        return nb::make_tuple(to_numpy(std::move(positive), shape), to_numpy(std::move(negative), shape),
+                              to_numpy(std::move(softmax), {tasks.size(), solvers.size(), SoftmaxLoss::slopes.size()}),
+                              to_numpy(std::move(found.positives)));
     }
 
 private:
@@ -114,6 +165,68 @@ private:
     std::optional<PreparedRows> rows_;
     std::optional<NodeRows> node_rows_;
     std::optional<BlockTrainer> trainer_;
+    nb::list keep_;
+};
+
+/// What the labels and the lengths of all rows say about the work: who trains what, and on which rows.
+class BoundPlan {
+public:
+    BoundPlan(const LabelInput& y, const TreeInput& tree_arrays, const Longs& row_length,
+              const std::optional<Floats>& sample_weight, std::uint64_t seed, int n_threads)
+        : tree_arrays_(tree_arrays) {
+        tree_ = tree_arrays.checked();
+        const auto n_rows = static_cast<std::int64_t>(row_length.size());
+        check_csr(view(y.indptr), view(y.indices), tree_arrays.n_labels, "Y");
+        if (std::ssize(view(y.indptr)) != n_rows + 1) throw nb::value_error("row_length and Y differ in length");
+        weight_ = checked_weights(sample_weight, row_length.size());
+        if (sample_weight) keep_.append(*sample_weight);
+        const std::vector<std::int32_t> leaf_of = checked_leaves(tree_, y);
+        const std::span<const std::int64_t> length = view(row_length);
+        nb::gil_scoped_release release;
+        node_rows_.emplace(tree_, view(y.indptr), view(y.indices), leaf_of, n_threads);
+        plan_.emplace(tree_, *node_rows_, weight_, seed,
+                      node_tasks(tree_, *node_rows_, [&](std::int32_t row) { return length[row]; }));
+    }
+
+    BoundPlan(const BoundPlan&) = delete;
+    BoundPlan& operator=(const BoundPlan&) = delete;
+
+    double total_work() const { return plan_->total_work(); }
+    Array<double> level_positives() const { return to_numpy(plan_->level_positives()); }
+
+    Array<std::int32_t> levels() const {
+        std::vector<std::int32_t> level;
+        for (int v = 0; v <= tree_.n_nodes(); ++v) level.push_back(plan_->level(v));
+        return to_numpy(std::move(level));
+    }
+
+    Array<std::int64_t> work() const {
+        std::vector<std::int64_t> work(tree_.n_nodes() + 1, 0);
+        for (const NodeTask& task : plan_->tasks()) work[task.node] = static_cast<std::int64_t>(task.work);
+        return to_numpy(std::move(work));
+    }
+
+    Tuple<Array<std::int32_t>, Array<double>> sample(double share, std::int64_t max_rows) const {
+        std::vector<std::int32_t> nodes;
+        std::vector<double> samples;
+        for (const NodeTask& task : plan_->sampled_nodes(share, max_rows)) {
+            nodes.push_back(task.node);
+            samples.push_back(task.sample);
+        }
+        return nb::make_tuple(to_numpy(std::move(nodes)), to_numpy(std::move(samples)));
+    }
+
+    Array<std::int32_t> rows(int node, double sample) const {
+        if (node < 0 || node > tree_.n_nodes()) throw nb::value_error("node is out of range");
+        return to_numpy(plan_->sampled_rows(node, sample));
+    }
+
+private:
+    TreeInput tree_arrays_;
+    TreeView tree_;
+    std::span<const float> weight_;
+    std::optional<NodeRows> node_rows_;
+    std::optional<NodePlan> plan_;
     nb::list keep_;
 };
 
@@ -135,7 +248,11 @@ void bind_blocks(nb::module_& m) {
         .def_ro("n_features", &FeatureSettings::n_features)
         .def_ro("normalize", &FeatureSettings::normalize)
         .def_ro("bias", &FeatureSettings::bias)
-        .def_ro("scale", &FeatureSettings::scale);
+        .def_ro("scale", &FeatureSettings::scale)
+        .def("__reduce__", [](nb::handle self) {
+            const auto& s = nb::cast<const FeatureSettings&>(self);
+            return nb::make_tuple(self.type(), nb::make_tuple(s.n_features, s.normalize, s.bias, s.scale));
+        });
 
     nb::class_<SolverSettings>(m, "SolverSettings", "How the binary problems of siblings are solved.")
         .def(
@@ -164,7 +281,22 @@ void bind_blocks(nb::module_& m) {
             nb::kw_only(), "loss"_a, "C"_a, "positive_weight"_a, "max_epochs"_a, "eps"_a, "prune"_a,
             "learning_rate"_a = 0.0f, "l2"_a = 0.0f)
         .def_ro("C", &SolverSettings::C)
-        .def_ro("positive_weight", &SolverSettings::positive_weight);
+        .def_ro("positive_weight", &SolverSettings::positive_weight)
+        .def(
+            "settings",
+            [](const SolverSettings& s) {
+                nb::dict all;
+                all["loss"] = s.loss == Loss::logistic ? "logistic" : "squared_hinge";
+                all["C"] = s.C;
+                all["positive_weight"] = s.positive_weight;
+                all["max_epochs"] = s.max_epochs;
+                all["eps"] = s.eps;
+                all["prune"] = s.prune;
+                all["learning_rate"] = s.learning_rate;
+                all["l2"] = s.l2;
+                return all;
+            },
+            "All of them, as the constructor takes them.");
 
     m.attr("HISTOGRAM_LOW") = ScoreHistogram::low;
     m.attr("SOFTMAX_SLOPES") = std::vector<float>(SoftmaxLoss::slopes.begin(), SoftmaxLoss::slopes.end());
@@ -172,14 +304,18 @@ void bind_blocks(nb::module_& m) {
 
     nb::class_<BoundTrainer>(m, "BlockTrainer", "Rows assigned to the nodes of a label tree, ready to be trained.")
         .def(nb::init<const CsrInput&, const LabelInput&, const TreeInput&, const std::optional<Floats>&,
-                      const FeatureSettings&, std::uint64_t, int>(),
-             "X"_a, "Y"_a, "tree"_a, "sample_weight"_a.none(), "features"_a, "seed"_a, "n_threads"_a)
+                      const FeatureSettings&, std::uint64_t, int, const std::optional<Longs>&, const std::string&>(),
+             "X"_a, "Y"_a, "tree"_a, "sample_weight"_a.none(), "features"_a, "seed"_a, "n_threads"_a,
+             "row_number"_a.none() = nb::none(), "directory"_a = "",
+             "row_number: the numbers of these rows, where they are some rows of a larger set. directory: keep the "
+             "prepared rows in a file there, not in memory.")
         .def_prop_ro("n_levels", &BoundTrainer::n_levels,
                      "Levels with a map of their own: the gate, the root's children, …")
         .def_prop_ro("total_work", &BoundTrainer::total_work, "Multiplications of an epoch over all nodes, roughly.")
-        .def("train", &BoundTrainer::train, "solver"_a, "progress"_a.none() = nb::none(),
-             "Train all nodes; the arrays of the frozen blocks.")
+        .def("train", &BoundTrainer::train, "solver"_a, "progress"_a.none() = nb::none(), "nodes"_a.none() = nb::none(),
+             "Train all nodes, or only these (in rising order); the arrays of the frozen blocks.")
         .def("train_levels", &BoundTrainer::train_levels, "solvers"_a, "progress"_a.none() = nb::none(),
+             "nodes"_a.none() = nb::none(),
              "The same with a solver for each level: of the gate, of the root's children, and so on.")
         .def("train_hashed", &BoundTrainer::train_hashed, "solver"_a, "bits"_a, "progress"_a.none() = nb::none(),
              "Train all nodes on one shared table of 2^bits weights.")
@@ -187,5 +323,22 @@ void bind_blocks(nb::module_& m) {
              "From a sample of the nodes, for each solver: histograms (levels x bins) of the scores of positive and "
              "negative held-out examples, and "
              "the softmax losses (levels x slopes) of rows with one positive child, if they are asked for by "
-             "is_multiclass. And for how many positive examples of its level each held-out one stands.");
+             "is_multiclass. And for how many positive examples of its level each held-out one stands.")
+        .def("held_out_nodes", &BoundTrainer::held_out_nodes, "solvers"_a, "nodes"_a, "samples"_a, "is_multiclass"_a,
+             "The same for these nodes and shares of their rows, not summed up: positive and negative histograms "
+             "(nodes x solvers x bins), softmax losses (nodes x solvers x slopes), and the positive examples held out "
+             "at each node.");
+
+    nb::class_<BoundPlan>(m, "NodePlan",
+                          "Which nodes are trained on which rows, from labels and lengths of rows alone.")
+        .def(nb::init<const LabelInput&, const TreeInput&, const Longs&, const std::optional<Floats>&, std::uint64_t,
+                      int>(),
+             "Y"_a, "tree"_a, "row_length"_a, "sample_weight"_a.none(), "seed"_a, "n_threads"_a)
+        .def_prop_ro("total_work", &BoundPlan::total_work, "Multiplications of an epoch over all nodes, roughly.")
+        .def("work", &BoundPlan::work, "The same for each node, the root's gate last; 0: the node has no rows.")
+        .def("levels", &BoundPlan::levels, "The level of the children of each node, the root's gate last.")
+        .def("level_positives", &BoundPlan::level_positives, "Positive examples of each level, by weight.")
+        .def("sample", &BoundPlan::sample, "share"_a, "max_rows"_a,
+             "Nodes on which settings are tried, and the share of its rows that each uses.")
+        .def("rows", &BoundPlan::rows, "node"_a, "sample"_a = 1.0, "The rows of a node, or a sample of them.");
 }

@@ -15,6 +15,7 @@
 #include "base/parallel.hpp"
 #include "base/sparse_rows.hpp"
 #include "kernels/kernels.hpp"
+#include "plt/node_plan.hpp"
 #include "plt/node_rows.hpp"
 #include "trees/label_tree.hpp"
 
@@ -40,14 +41,6 @@ private:
     };
     std::unique_ptr<float[], Delete> data_;
     std::size_t capacity_ = 0;
-};
-
-/// A node to be trained, on all its rows or, to look at held-out ones, on a sample.
-struct NodeTask {
-    int node;
-    bool held_out;
-    std::size_t work;     ///< multiplications in an epoch, roughly
-    double sample = 1.0;  ///< share of the rows that is used
 };
 
 struct NodeProblem {
@@ -78,24 +71,24 @@ struct TileScratch {
 };
 
 /// Makes and solves the problems of a tree's nodes. The arguments must outlive it; `row_weight` may be empty.
+/// `row_number` holds the numbers of the rows where they are some rows of a larger set; empty: they are all of it.
 class NodeProblems {
 public:
     NodeProblems(const PreparedRows& X, const TreeView& tree, const NodeRows& rows, std::span<const float> row_weight,
-                 std::int64_t n_features, std::uint64_t seed)
-        : X_(X), tree_(tree), rows_(rows), row_weight_(row_weight), n_features_(n_features), seed_(seed) {}
+                 std::int64_t n_features, std::uint64_t seed, std::span<const std::int64_t> row_number = {})
+        : X_(X),
+          tree_(tree),
+          rows_(rows),
+          row_weight_(row_weight),
+          n_features_(n_features),
+          seed_(seed),
+          row_number_(row_number) {}
 
     int n_children(int node) const { return node == tree_.n_nodes() ? 1 : tree_.n_children[node]; }
 
     /// Every node that has rows.
     std::vector<NodeTask> tasks() const {
-        std::vector<NodeTask> tasks;
-        for (int v = 0; v <= tree_.n_nodes(); ++v) {
-            if (rows_.n_rows(v) == 0) continue;
-            std::size_t non_zeros = 0;
-            for (std::int64_t e = rows_.begin[v]; e < rows_.begin[v + 1]; ++e) non_zeros += X_.length(rows_.row[e]);
-            tasks.push_back({v, false, non_zeros * ((n_children(v) + max_tile_columns - 1) / max_tile_columns) + 1});
-        }
-        return tasks;
+        return node_tasks(tree_, rows_, [&](std::int32_t row) { return X_.length(row); });
     }
 
     void prepare(const NodeTask& task, NodeProblem& p) const {
@@ -106,9 +99,8 @@ public:
                 const std::int32_t i = rows_.row[e];
                 if (!row_weight_.empty() && row_weight_[i] <= 0) continue;
                 if (task.held_out) {
-                    const std::uint64_t drawn = draw(task.node, i);
-                    if (held_out != (drawn % 5 == 0) || static_cast<double>(drawn >> 11) * 0x1p-53 >= task.sample)
-                        continue;
+                    const std::uint64_t drawn = draw_row(seed_, task.node, row_number_.empty() ? i : row_number_[i]);
+                    if (held_out != is_held_out(drawn) || !is_sampled(drawn, task.sample)) continue;
                 } else if (held_out) {
                     break;
                 }
@@ -175,8 +167,6 @@ public:
     }
 
 private:
-    std::uint64_t draw(int node, std::int32_t row) const { return mix(seed_ + 1000003ull * node + mix(row)); }
-
     void number_locally(NodeProblem& p, std::size_t non_zeros) const {
         auto& number = p.local_number;
         number.resize(n_features_, 0);
@@ -224,6 +214,7 @@ private:
     std::span<const float> row_weight_;
     std::int64_t n_features_;
     std::uint64_t seed_;
+    std::span<const std::int64_t> row_number_;
 };
 
 }  // namespace ramify

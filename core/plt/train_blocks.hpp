@@ -6,17 +6,17 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
-#include "base/hashing.hpp"
 #include "base/parallel.hpp"
 #include "base/shared_tasks.hpp"
 #include "base/sparse_rows.hpp"
 #include "kernels/kernels.hpp"
 #include "plt/frozen_blocks.hpp"
 #include "plt/held_out.hpp"
+#include "plt/node_plan.hpp"
 #include "plt/node_problem.hpp"
 #include "plt/node_rows.hpp"
 #include "trees/label_tree.hpp"
@@ -30,48 +30,46 @@ struct HeldOutSample {
         stands_for;  ///< per level: its positive examples, for each one of them that was held out; 0 where none was
 };
 
+/// The same before it is summed up: for each node and solver, and the positive examples held out at each node.
+struct HeldOutNodes {
+    std::vector<std::vector<HeldOut>> parts;
+    std::vector<double> positives;
+};
+
 class BlockTrainer {
 public:
-    /// `row_weight` may be empty. The arguments must outlive the trainer.
+    /// `row_weight` may be empty, and `row_number` (see NodeProblems). The arguments must outlive the trainer.
     BlockTrainer(const PreparedRows& X, const TreeView& tree, const NodeRows& rows, std::span<const float> row_weight,
-                 std::int64_t n_features, std::uint64_t seed, int n_threads)
+                 std::int64_t n_features, std::uint64_t seed, int n_threads,
+                 std::span<const std::int64_t> row_number = {})
         : tree_(tree),
           rows_(rows),
-          row_weight_(row_weight),
           n_features_(n_features),
-          seed_(seed),
           n_threads_(usable_threads(n_threads)),
-          problems_(X, tree, rows, row_weight, n_features, seed),
-          tasks_(problems_.tasks()) {
-        largest_first(tasks_);
-        level_.assign(tree.n_nodes() + 1, 0);
-        for (int v = 0; v < tree.n_nodes(); ++v) level_[v] = v == 0 ? 1 : level_[tree.parent[v]] + 1;
+          problems_(X, tree, rows, row_weight, n_features, seed, row_number),
+          plan_(tree, rows, row_weight, seed, problems_.tasks()) {
         problem_.resize(n_threads_);
         scratch_.resize(n_threads_);
     }
 
-    /// Levels count the depth of the nodes that are scored: 0 is the root's gate, 1 the root's children, and so on.
-    int n_levels() const { return *std::ranges::max_element(level_); }
+    const NodePlan& plan() const { return plan_; }
 
-    /// Multiplications of an epoch over all nodes, roughly.
-    double total_work() const {
-        double total = 0;
-        for (const NodeTask& task : tasks_) total += static_cast<double>(task.work);
-        return total;
-    }
-
-    /// Trains every node that has rows; panels come back in order of node. `solvers` holds one for each level, or one
-    /// for all.
-    std::vector<FrozenPanel> train(std::span<const SolverSettings> solvers, Progress* progress) {
+    /// Trains every node that has rows, or those of them in `nodes` (in rising order); panels come back in order of
+    /// node. `solvers` holds one for each level, or one for all.
+    std::vector<FrozenPanel> train(std::span<const SolverSettings> solvers, Progress* progress,
+                                   std::optional<std::span<const std::int32_t>> nodes = {}) {
         const auto solver_of = [&](int node) -> const SolverSettings& {
-            return solvers[solvers.size() == 1 ? 0 : static_cast<std::size_t>(level_[node])];
+            return solvers[solvers.size() == 1 ? 0 : static_cast<std::size_t>(plan_.level(node))];
         };
+        std::vector<NodeTask> tasks = plan_.tasks();
+        if (nodes)
+            std::erase_if(tasks, [&](const NodeTask& task) { return !std::ranges::binary_search(*nodes, task.node); });
         std::vector<std::vector<FrozenPanel>> panels(tree_.n_nodes() + 1);
         std::vector<std::vector<FrozenTile>> tiles(
             n_threads_);  // of the problem that this thread prepared; memory is kept for the next
         std::vector<float> prune(n_threads_);
         solve_all(
-            tasks_, 1, [&](const NodeTask& task, int) -> const SolverSettings& { return solver_of(task.node); },
+            tasks, 1, [&](const NodeTask& task, int) -> const SolverSettings& { return solver_of(task.node); },
             progress,
             [&](const NodeTask& task, int owner) {
                 prune[owner] = solver_of(task.node).prune;
@@ -95,10 +93,28 @@ public:
     /// Softmax losses are summed up only if is_multiclass, that is, if exactly one label of a row is true.
     HeldOutSample held_out(std::span<const SolverSettings> solvers, double share, std::int64_t max_rows,
                            bool is_multiclass) {
-        const std::vector<NodeTask> tasks = sampled_nodes(share, max_rows);
+        const std::vector<NodeTask> tasks = plan_.sampled_nodes(share, max_rows);
+        const HeldOutNodes found = held_out_nodes(solvers, tasks, is_multiclass);
         const std::size_t n_solvers = solvers.size();
-        std::vector<std::vector<HeldOut>> parts(tasks.size());
-        std::vector<double> positives(tasks.size(), 0.0);
+        const int n_levels = plan_.n_levels();
+        HeldOutSample sample{std::vector<HeldOut>(n_solvers, HeldOut(n_levels)), plan_.level_positives()};
+        std::vector<double> held_out(n_levels, 0.0);
+        for (std::size_t t = 0; t < tasks.size();
+             ++t) {  // always in this order, so that sums do not depend on the threads
+            const int level = plan_.level(tasks[t].node);
+            for (std::size_t s = 0; s < n_solvers; ++s) sample.of_solver[s].add(found.parts[t][s], level);
+            held_out[level] += found.positives[t];
+        }
+        for (int level = 0; level < n_levels; ++level)
+            sample.stands_for[level] = held_out[level] > 0 ? sample.stands_for[level] / held_out[level] : 0.0;
+        return sample;
+    }
+
+    /// The same for given nodes and shares of their rows, each node by itself.
+    HeldOutNodes held_out_nodes(std::span<const SolverSettings> solvers, const std::vector<NodeTask>& tasks,
+                                bool is_multiclass) {
+        const std::size_t n_solvers = solvers.size();
+        HeldOutNodes found{std::vector<std::vector<HeldOut>>(tasks.size()), std::vector<double>(tasks.size(), 0.0)};
         std::vector<std::vector<std::vector<float>>> scores(
             n_threads_);  // of the problem that this thread prepared, for each solver
         solve_all(
@@ -115,21 +131,13 @@ public:
             [&](const NodeTask& task, int owner) {
                 const NodeProblem& p = problem_[owner];
                 const auto t = static_cast<std::size_t>(&task - tasks.data());
-                parts[t].assign(n_solvers, HeldOut(1));
-                for (std::size_t s = 0; s < n_solvers; ++s) count(p, scores[owner][s], is_multiclass, parts[t][s]);
-                for (std::int64_t e : std::span(p.entry).subspan(p.n_train)) positives[t] += positive_mass(e);
+                found.parts[t].assign(n_solvers, HeldOut(1));
+                for (std::size_t s = 0; s < n_solvers; ++s)
+                    count(p, scores[owner][s], is_multiclass, found.parts[t][s]);
+                for (std::int64_t e : std::span(p.entry).subspan(p.n_train))
+                    found.positives[t] += plan_.positive_mass(e);
             });
-        HeldOutSample sample{std::vector<HeldOut>(n_solvers, HeldOut(n_levels())), level_positives()};
-        std::vector<double> held_out(n_levels(), 0.0);
-        for (std::size_t t = 0; t < tasks.size();
-             ++t) {  // always in this order, so that sums do not depend on the threads
-            const int level = level_[tasks[t].node];
-            for (std::size_t s = 0; s < n_solvers; ++s) sample.of_solver[s].add(parts[t][s], level);
-            held_out[level] += positives[t];
-        }
-        for (int level = 0; level < n_levels(); ++level)
-            sample.stands_for[level] = held_out[level] > 0 ? sample.stands_for[level] / held_out[level] : 0.0;
-        return sample;
+        return found;
     }
 
 private:
@@ -143,43 +151,6 @@ private:
         std::vector<FrozenGroup> groups;
         std::vector<float> scale;
     };
-
-    static void largest_first(std::vector<NodeTask>& tasks) {
-        std::ranges::stable_sort(tasks, std::greater{}, &NodeTask::work);
-    }
-
-    /// The positive examples of an entry's row among the node's children, by weight.
-    double positive_mass(std::int64_t entry) const {
-        const auto n = static_cast<double>(rows_.positive_begin[entry + 1] - rows_.positive_begin[entry]);
-        return row_weight_.empty() ? n : n * row_weight_[rows_.row[entry]];
-    }
-
-    std::vector<double> level_positives() const {
-        std::vector<double> total(n_levels(), 0.0);
-        for (const NodeTask& task : tasks_)
-            for (std::int64_t e = rows_.begin[task.node]; e < rows_.begin[task.node + 1]; ++e)
-                total[level_[task.node]] += positive_mass(e);
-        return total;
-    }
-
-    std::vector<NodeTask> sampled_nodes(double share, std::int64_t max_rows) const {
-        std::vector<NodeTask> tasks = tasks_, sample;
-        std::vector<double> work_of_level(n_levels(), 0.0), taken(n_levels(), 0.0);
-        for (const NodeTask& task : tasks) work_of_level[level_[task.node]] += static_cast<double>(task.work);
-        std::ranges::sort(tasks, {}, [&](const NodeTask& task) { return mix(seed_ * 77 + task.node); });
-        for (NodeTask task : tasks) {
-            const int level = level_[task.node];
-            if (taken[level] >= share * work_of_level[level] || rows_.n_rows(task.node) < 5) continue;
-            taken[level] += static_cast<double>(task.work);
-            task.held_out = true;
-            task.sample = std::min(1.0, static_cast<double>(std::max<std::int64_t>(max_rows, 0)) /
-                                            static_cast<double>(rows_.n_rows(task.node)));
-            task.work = static_cast<std::size_t>(static_cast<double>(task.work) * task.sample) + 1;
-            sample.push_back(task);
-        }
-        largest_first(sample);
-        return sample;
-    }
 
     /// For each task: prepares problem_[owner] and calls begin(task, owner); for its tiles and its solvers,
     /// solver_of(task, solver), in any order, use(owner, tile, solver, stride, space) with the weights in space; at
@@ -334,13 +305,10 @@ private:
 
     const TreeView& tree_;
     const NodeRows& rows_;
-    std::span<const float> row_weight_;
     std::int64_t n_features_;
-    std::uint64_t seed_;
     int n_threads_;
     NodeProblems problems_;
-    std::vector<NodeTask> tasks_;  ///< the largest first, for balance
-    std::vector<int> level_;
+    NodePlan plan_;
     std::vector<NodeProblem> problem_;  ///< of each thread: the one that it prepared
     std::vector<TileScratch> scratch_;
 };

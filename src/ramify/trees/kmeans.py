@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ramify import _core
 from ramify.common.validation import check_integer, check_number, number_of_threads
 from ramify.data.labels import label_indicator
+from ramify.data.remote_rows import RemoteRows
 from ramify.trees.label_tree import LabelTree
 from ramify.trees.splitting import Positions, from_splits
 
@@ -53,6 +54,7 @@ def kmeans_tree(
 
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     vectors = label_vectors(X, Y, prune=prune, n_jobs=n_threads)
+    split_labels = X.split_labels if isinstance(X, RemoteRows) else _core.split_labels
 
     def split(order: NDArray[np.int32], starts: Positions, stops: Positions) -> Positions:
         first_starts, shares = starts, n_children(stops - starts, arity, max_leaf)  # children that each part becomes
@@ -60,7 +62,7 @@ def kmeans_tree(
             left = shares[large] // 2
             begin, end = starts[large], stops[large]
             cuts = np.clip(begin + (end - begin) * left // shares[large], begin + 1, end - 1)
-            _core.split_labels(
+            split_labels(
                 vectors,
                 vectors.shape[1],
                 order,
@@ -108,6 +110,8 @@ def label_vectors(X: Any, Y: Any, *, prune: float = 0.0, n_jobs: int | None = No
     """
     if X is None:
         raise ValueError("the k-means tree needs the features X; without features, use 'random', 'huffman' or 'fano'")
+    if isinstance(X, RemoteRows):
+        return X.label_vectors(label_indicator(Y), prune)
     from sklearn.utils import check_array
 
     features = sp.csr_array(check_array(X, accept_sparse="csr", dtype=np.float32))

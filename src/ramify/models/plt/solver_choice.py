@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from ramify import _core
+from ramify.models.plt.block_trainer import BlockTrainer
 from ramify.models.plt.calibration import IDENTITY, Link, fit_link, knot_shares, softmax_link
 from ramify.models.plt.fit_report import Setting, Trial
 from ramify.models.plt.solver import PLTSolver
@@ -51,7 +52,7 @@ class SolverChoice(NamedTuple):
 
 
 class _HeldOut(NamedTuple):
-    """What held-out rows say about a setting: its Brier score by level, and the histograms and softmax losses."""
+    """What held-out rows say about a setting: its Brier score by level, its map of scores, and its softmax losses."""
 
     losses: NDArray[np.float64]
     link: Link
@@ -59,7 +60,7 @@ class _HeldOut(NamedTuple):
 
 
 def choose_solver(
-    trainer: _core.BlockTrainer,
+    trainer: BlockTrainer,
     given: PLTSolver,
     *,
     is_multiclass: bool,

@@ -1,0 +1,103 @@
+"""`fit` on a cluster: the same steps as on one machine, with rows in shards."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from ramify.base.fitted import FittedModel
+from ramify.cluster.checkpoint import Checkpoint
+from ramify.cluster.reading import Shards, read_shards, with_rows
+from ramify.cluster.rows import ShardedRows
+from ramify.cluster.workers import Workers, ray_workers
+from ramify.common.progress import shown
+from ramify.common.validation import check_integer
+from ramify.models.plt.classifier import PLTClassifier
+from ramify.trees.label_tree import LabelTree
+
+
+def fit(
+    classifier: Any,
+    data: Any,
+    *,
+    address: str | None = None,
+    n_workers: int | None = None,
+    n_shards: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    sample_weight: Any = None,
+    multiclass: bool = False,
+    n_features: int | None = None,
+    workers: Workers | None = None,
+) -> Any:
+    """Train a classifier on a cluster; the model is, bit for bit, the one of `classifier.fit` on the same rows.
+
+    Parameters
+    ----------
+    classifier : PLTClassifier
+        With its parameters; it is fitted in place, and returned.
+    data : (X, Y), a list of files, or a Ray Dataset
+        (X, Y) as `fit` takes them. Files (XMC text, JSONL, fastText, npz) are read by the workers, so every node must
+        see them. A Dataset has the columns text and labels, or indices, values and labels.
+    address : str or None
+        Of a Ray cluster. None or "auto": a running one, or else a local one is started; "local": always start one.
+    n_workers : int or None
+        Tasks to plan for, and CPUs of a local cluster. None: all.
+    n_shards : int or None
+        Pieces that X is cut into. The result does not depend on it, nor on the number of workers and nodes.
+    checkpoint : path or None
+        A directory for what is done. A run that failed goes on from there.
+    sample_weight : array or None
+        With (X, Y).
+    multiclass : bool
+        With files and Datasets: each row has exactly one label.
+    n_features : int or None
+        With Datasets of indices and values: the number of columns, by default the largest index and one.
+    workers : Workers or None
+        Who does the work, in place of `address`.
+    """
+    if not isinstance(classifier, PLTClassifier):
+        raise ValueError(f"cluster.fit trains a PLTClassifier, got {type(classifier).__name__}; use its own fit")
+    for name, value in (("n_workers", n_workers), ("n_shards", n_shards)):
+        if value is not None:
+            check_integer(name, value, at_least=1)
+    classifier._check_parameters()
+    connected: AbstractContextManager[Workers] = (
+        ray_workers(address, n_workers) if workers is None else nullcontext(workers)
+    )
+    with shown(classifier.verbose), connected as hands:
+        shards = read_shards(
+            hands,
+            classifier,
+            data,
+            sample_weight=sample_weight,
+            n_shards=n_shards,
+            multiclass=multiclass,
+            n_features=n_features,
+        )
+        kept = None if checkpoint is None else Checkpoint(checkpoint, _identity(classifier, shards))
+        training = with_rows(shards, ShardedRows(hands, shards.rows, shards.facts, kept))
+        classifier._set_fitted(FittedModel(training.schema, classifier._train(training), seed=training.seed))
+    return classifier
+
+
+def _identity(classifier: Any, shards: Shards) -> dict[str, Any]:
+    """What the result depends on."""
+    parameters = {
+        name: value.to_nested() if isinstance(value, LabelTree) else value
+        for name, value in classifier.get_params().items()
+        if name not in ("n_jobs", "verbose")
+    }
+    labels = hashlib.blake2b(digest_size=16)
+    for array in (shards.data.Y.indptr.astype(np.int64), shards.data.Y.indices, shards.data.sample_weight):
+        labels.update(b"" if array is None else np.ascontiguousarray(array).data)
+    return {
+        "classifier": type(classifier).__name__,
+        "parameters": repr(sorted(parameters.items())),
+        "seed": shards.data.seed,
+        "rows": [of_shard.digest for of_shard in shards.facts],
+        "labels": labels.hexdigest(),
+    }
