@@ -73,14 +73,24 @@ public:
     BoundTrainer& operator=(const BoundTrainer&) = delete;
 
     ArrayDict train(const SolverSettings& solver, Progress* progress, const std::optional<Ints>& nodes) {
-        if (solver.learning_rate > 0)
-            throw nb::value_error("FOBOS trains only weights that nodes share: use train_hashed");
+        return train_levels({solver}, progress, nodes);
+    }
+
+    ArrayDict train_levels(const std::vector<SolverSettings>& solvers, Progress* progress,
+                           const std::optional<Ints>& nodes) {
+        if (solvers.size() != 1 && solvers.size() != static_cast<std::size_t>(n_levels()))
+            throw nb::value_error(("expected one solver or one for each of " + std::to_string(n_levels()) +
+                                   " levels, got " + std::to_string(solvers.size()))
+                                      .c_str());
+        for (const SolverSettings& solver : solvers)
+            if (solver.learning_rate > 0)
+                throw nb::value_error("FOBOS trains only weights that nodes share: use train_hashed");
         BlockStorage storage;
         {
             nb::gil_scoped_release release;
             std::optional<std::span<const std::int32_t>> only;
             if (nodes) only = view(*nodes);
-            storage = join_panels(trainer_->train(solver, progress, only));
+            storage = join_panels(trainer_->train(solvers, progress, only));
         }
         return to_dict(std::move(storage));
     }
@@ -95,6 +105,7 @@ public:
         return to_dict(std::move(storage));
     }
 
+    int n_levels() const { return trainer_->plan().n_levels(); }
     double total_work() const { return trainer_->plan().total_work(); }
 
     Tuple<List<Tuple<Array<double>, Array<double>, Array<double>>>, Array<double>> held_out(
@@ -298,9 +309,14 @@ void bind_blocks(nb::module_& m) {
              "row_number"_a.none() = nb::none(), "directory"_a = "",
              "row_number: the numbers of these rows, where they are some rows of a larger set. directory: keep the "
              "prepared rows in a file there, not in memory.")
+        .def_prop_ro("n_levels", &BoundTrainer::n_levels,
+                     "Levels with a map of their own: the gate, the root's children, …")
         .def_prop_ro("total_work", &BoundTrainer::total_work, "Multiplications of an epoch over all nodes, roughly.")
         .def("train", &BoundTrainer::train, "solver"_a, "progress"_a.none() = nb::none(), "nodes"_a.none() = nb::none(),
              "Train all nodes, or only these (in rising order); the arrays of the frozen blocks.")
+        .def("train_levels", &BoundTrainer::train_levels, "solvers"_a, "progress"_a.none() = nb::none(),
+             "nodes"_a.none() = nb::none(),
+             "The same with a solver for each level: of the gate, of the root's children, and so on.")
         .def("train_hashed", &BoundTrainer::train_hashed, "solver"_a, "bits"_a, "progress"_a.none() = nb::none(),
              "Train all nodes on one shared table of 2^bits weights.")
         .def("held_out", &BoundTrainer::held_out, "solvers"_a, "share"_a, "max_rows"_a, "is_multiclass"_a = false,

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -31,12 +32,20 @@ struct SoftmaxLoss {
 
     explicit SoftmaxLoss(int n_levels) : loss(n_levels * slopes.size()) {}
 
+    /// true_column < 0: no row of the true child was left to train it. Leaving such rows out would make all others look
+    /// easier than they are, so the child takes part with the mean score of its siblings, as one that is hardly known.
     void add(int level, std::span<const float> score, int true_column, double weight) {
+        if (score.empty()) return;
         const float largest = *std::ranges::max_element(score);
+        const bool is_known = true_column >= 0;
+        const float true_score =
+            is_known ? score[true_column]
+                     : std::accumulate(score.begin(), score.end(), 0.0f) / static_cast<float>(score.size());
         for (std::size_t k = 0; k < slopes.size(); ++k) {
-            double sum = 0;
+            const double true_exponent = slopes[k] * (true_score - largest);
+            double sum = is_known ? 0.0 : std::exp(true_exponent);
             for (float s : score) sum += std::exp(slopes[k] * (s - largest));
-            loss[level * slopes.size() + k] += weight * (std::log(sum) - slopes[k] * (score[true_column] - largest));
+            loss[level * slopes.size() + k] += weight * (std::log(sum) - true_exponent);
         }
     }
 };

@@ -55,22 +55,28 @@ public:
     const NodePlan& plan() const { return plan_; }
 
     /// Trains every node that has rows, or those of them in `nodes` (in rising order); panels come back in order of
-    /// node.
-    std::vector<FrozenPanel> train(const SolverSettings& solver, Progress* progress,
+    /// node. `solvers` holds one for each level, or one for all.
+    std::vector<FrozenPanel> train(std::span<const SolverSettings> solvers, Progress* progress,
                                    std::optional<std::span<const std::int32_t>> nodes = {}) {
+        const auto solver_of = [&](int node) -> const SolverSettings& {
+            return solvers[solvers.size() == 1 ? 0 : static_cast<std::size_t>(plan_.level(node))];
+        };
         std::vector<NodeTask> tasks = plan_.tasks();
         if (nodes)
             std::erase_if(tasks, [&](const NodeTask& task) { return !std::ranges::binary_search(*nodes, task.node); });
         std::vector<std::vector<FrozenPanel>> panels(tree_.n_nodes() + 1);
         std::vector<std::vector<FrozenTile>> tiles(
             n_threads_);  // of the problem that this thread prepared; memory is kept for the next
+        std::vector<float> prune(n_threads_);
         solve_all(
-            tasks, {&solver, 1}, progress,
-            [&](const NodeTask&, int owner) {
+            tasks, 1, [&](const NodeTask& task, int) -> const SolverSettings& { return solver_of(task.node); },
+            progress,
+            [&](const NodeTask& task, int owner) {
+                prune[owner] = solver_of(task.node).prune;
                 tiles[owner].resize(std::max<std::size_t>(tiles[owner].size(), problem_[owner].n_tiles()));
             },
             [&](int owner, int tile, int, int stride, const TileScratch& space) {
-                freeze(problem_[owner], tile, stride, space, solver.prune, tiles[owner][tile]);
+                freeze(problem_[owner], tile, stride, space, prune[owner], tiles[owner][tile]);
             },
             [&](const NodeTask& task, int owner) {
                 for (Panel& panel :
@@ -112,7 +118,8 @@ public:
         std::vector<std::vector<std::vector<float>>> scores(
             n_threads_);  // of the problem that this thread prepared, for each solver
         solve_all(
-            tasks, solvers, nullptr,
+            tasks, static_cast<int>(n_solvers),
+            [&](const NodeTask&, int solver) -> const SolverSettings& { return solvers[solver]; }, nullptr,
             [&](const NodeTask&, int owner) {
                 const NodeProblem& p = problem_[owner];
                 scores[owner].resize(n_solvers);
@@ -145,10 +152,11 @@ private:
         std::vector<float> scale;
     };
 
-    /// For each task: prepares problem_[owner] and calls begin(task, owner); for its tiles and the solvers, in any
-    /// order, use(owner, tile, solver, stride, space) with the weights in space; at last end(task, owner).
-    template <class Begin, class Use, class End>
-    void solve_all(const std::vector<NodeTask>& tasks, std::span<const SolverSettings> solvers, Progress* progress,
+    /// For each task: prepares problem_[owner] and calls begin(task, owner); for its tiles and its solvers,
+    /// solver_of(task, solver), in any order, use(owner, tile, solver, stride, space) with the weights in space; at
+    /// last end(task, owner).
+    template <class SolverOf, class Begin, class Use, class End>
+    void solve_all(const std::vector<NodeTask>& tasks, int n_solvers, SolverOf&& solver_of, Progress* progress,
                    Begin&& begin, Use&& use, End&& end) {
         std::size_t total = 0, most_tiles = 0;
         for (const NodeTask& task : tasks) {
@@ -156,7 +164,6 @@ private:
             most_tiles += (problems_.n_children(task.node) + max_tile_columns - 1) / max_tile_columns;
         }
         if (progress) progress->total = total;
-        const int n_solvers = static_cast<int>(solvers.size());
         Watch watch;
         share_tasks(
             tasks.size(), most_tiles * n_solvers, n_threads_,
@@ -169,7 +176,8 @@ private:
                 const int tile = step / n_solvers, solver = step % n_solvers;
                 TileScratch& space = scratch_[worker];
                 use(owner, tile, solver,
-                    problems_.solve(tasks[t], problem_[owner], tile, solvers[solver], space, &watch), space);
+                    problems_.solve(tasks[t], problem_[owner], tile, solver_of(tasks[t], solver), space, &watch),
+                    space);
             },
             [&](std::size_t t, int owner) {
                 end(tasks[t], owner);
@@ -214,7 +222,7 @@ private:
             for (std::size_t c = 0; c < score.size(); ++c)
                 (is_positive[c] ? out.histogram.positive : out.histogram.negative)[ScoreHistogram::bin(score[c])] +=
                     weight;
-            if (is_multiclass && n_positive == 1 && true_column >= 0) out.softmax.add(0, score, true_column, weight);
+            if (is_multiclass && n_positive == 1) out.softmax.add(0, score, true_column, weight);
         }
     }
 

@@ -68,16 +68,18 @@ class Checkpoint:
             _write(path, stored)
         return [stored[str(k)] for k in range(len(stored))]
 
-    def part(self, seed: int, settings: dict[str, Any], nodes: NDArray[np.int32]) -> dict[str, NDArray[Any]] | None:
+    def part(
+        self, seed: int, settings: list[dict[str, Any]], nodes: NDArray[np.int32]
+    ) -> dict[str, NDArray[Any]] | None:
         """The blocks of these nodes, if they were written."""
         return _read(self._part_path(seed, settings, nodes))
 
     def write_part(
-        self, seed: int, settings: dict[str, Any], nodes: NDArray[np.int32], blocks: dict[str, NDArray[Any]]
+        self, seed: int, settings: list[dict[str, Any]], nodes: NDArray[np.int32], blocks: dict[str, NDArray[Any]]
     ) -> None:
         _write(self._part_path(seed, settings, nodes), blocks)
 
-    def _part_path(self, seed: int, settings: dict[str, Any], nodes: NDArray[np.int32]) -> Path:
+    def _part_path(self, seed: int, settings: list[dict[str, Any]], nodes: NDArray[np.int32]) -> Path:
         return self.directory / f"part-{_digest([seed, settings, nodes.tolist()])}.npz"
 
     def _write_manifest(self) -> None:

@@ -93,10 +93,11 @@ def split_parts(
 
 
 def train_part(
-    problem: Problem, part: Part, solver: dict[str, Any], *pieces: sparse.csr_array
+    problem: Problem, part: Part, solvers: list[dict[str, Any]], *pieces: sparse.csr_array
 ) -> dict[str, NDArray[Any]]:
-    """The blocks of a part's nodes."""
-    return _trainer(problem, part, pieces).train(_core.SolverSettings(**solver), None, part.nodes)
+    """The blocks of a part's nodes, with a solver for each level or one for all."""
+    settings = [_core.SolverSettings(**solver) for solver in solvers]
+    return _trainer(problem, part, pieces).train_levels(settings, None, part.nodes)
 
 
 def train_hashed(

@@ -33,11 +33,15 @@ class ShardedTrainer:
         lengths = rows.lengths + (features.bias != 0)
         self.plan = _core.NodePlan(data.Y, tree, lengths, data.sample_weight, seed, data.n_threads)
         self.problem = rows.workers.put(tasks.Problem(tree, features, seed))
-        self._sample: tuple[Any, ...] | None = None  # what held-out trials use, gathered once
+        self._sample: dict[tuple[float, int], tuple[Any, ...]] = {}  # what held-out trials use, gathered once
 
     @property
     def total_work(self) -> float:
         return self.plan.total_work
+
+    @property
+    def n_levels(self) -> int:
+        return len(self.plan.level_positives())
 
     # --- choosing settings ----------------------------------------------------------------------------------------
 
@@ -49,10 +53,10 @@ class ShardedTrainer:
         settings = [solver.settings() for solver in solvers]
 
         def compute() -> list[NDArray[np.float64]]:
-            return self._held_out_nodes(nodes, samples, settings, is_multiclass)
+            return self._held_out_nodes((share, max_rows), nodes, samples, settings, is_multiclass)
 
-        kept = self.rows.checkpoint
-        found = compute() if kept is None else kept.arrays(f"held-out-{self.seed}", settings, compute)
+        kept, key = self.rows.checkpoint, [settings, share, max_rows, is_multiclass]
+        found = compute() if kept is None else kept.arrays(f"held-out-{self.seed}", key, compute)
         positive, negative, softmax, positives = found
         levels, level_positives = self.plan.levels(), self.plan.level_positives()
         totals = [np.zeros((len(solvers), len(level_positives), part.shape[2])) for part in found[:3]]
@@ -66,13 +70,14 @@ class ShardedTrainer:
 
     def _held_out_nodes(
         self,
+        sample: tuple[float, int],
         nodes: NDArray[np.int32],
         samples: NDArray[np.float64],
         settings: list[dict[str, Any]],
         is_multiclass: bool,
     ) -> list[NDArray[np.float64]]:
         workers = self.rows.workers
-        if self._sample is None:
+        if sample not in self._sample:
             n_bins = min(self.rows.n_tasks, len(nodes))
             bins = [np.arange(k, len(nodes), n_bins) for k in range(n_bins)]
             wanted = [
@@ -80,8 +85,8 @@ class ShardedTrainer:
                 for one_bin in bins
             ]
             parts = [workers.put(self._part(nodes[one_bin], rows)) for one_bin, rows in zip(bins, wanted, strict=True)]
-            self._sample = bins, parts, self.rows.gathered(wanted)
-        bins, parts, pieces = self._sample
+            self._sample[sample] = bins, parts, self.rows.gathered(wanted)
+        bins, parts, pieces = self._sample[sample]
         running = [
             workers.submit(tasks.held_out_part, self.problem, part, samples[one_bin], settings, is_multiclass, *of_bin)
             for one_bin, part, of_bin in zip(bins, parts, pieces, strict=True)
@@ -91,12 +96,12 @@ class ShardedTrainer:
 
     # --- training -------------------------------------------------------------------------------------------------
 
-    def train(self, solver: _core.SolverSettings, progress: Any = None) -> Blocks:
+    def train_levels(self, solvers: Sequence[_core.SolverSettings], progress: Any = None) -> Blocks:
         """Train every node, part by part; a part that an earlier run has written is read instead."""
         workers, work, kept = self.rows.workers, self.plan.work(), self.rows.checkpoint
-        self._sample = None
+        self._sample = {}
         parts = node_parts(self.tree, work, self.rows.n_tasks if kept is None else kept.n_parts(self.rows.n_tasks))
-        settings = solver.settings()
+        settings = [solver.settings() for solver in solvers]
         blocks: list[Any] = [None] * len(parts)
         if kept is not None:
             blocks = [kept.part(self.seed, settings, nodes) for nodes in parts]

@@ -9,7 +9,7 @@ import ramify
 from ramify import PLTClassifier
 from ramify.data.synthetic import make_multilabel
 from ramify.models.plt import PLTSolver, solver_choice
-from ramify.models.plt.fit_report import Trial
+from ramify.models.plt.fit_report import Setting, Trial
 from ramify.trees import LabelTree
 from twins.models import block_trainer, random_labels, random_rows, solver_settings
 
@@ -107,10 +107,63 @@ def test_no_neighbour_of_the_choice_is_clearly_better():
             assert loss[neighbour] >= loss[chosen_values] * (1 - solver_choice.MARGIN)
 
 
+def test_a_lower_cost_is_tried_with_a_higher_weight_of_positives():
+    """One axis at a time misses it: a lower cost alone, or a higher weight alone, may each be worse."""
+    report = PLTClassifier(random_state=0).fit(DATA.X, DATA.Y).fit_report_
+    assert {(1.0, 0.7, 5), (0.3, 1.2, 5)} <= {trial[:3] for trial in report.trials}
+
+
+def test_each_level_takes_the_setting_that_serves_it_best():
+    def held_out(*losses):
+        return solver_choice._HeldOut(np.array(losses), solver_choice.IDENTITY, np.zeros((len(losses), 13)))
+
+    common, sharp, noise = Setting(1.0, 0.7, 5), Setting(4.0, 0.7, 5), Setting(0.3, 0.7, 5)
+    tried = {common: held_out(0, 10.0, 20.0), sharp: held_out(0, 12.0, 19.0), noise: held_out(0, 9.99, 25.0)}
+    assert solver_choice._best_by_level(common, tried) == (common, common, sharp)
+    del tried[sharp]
+    assert solver_choice._best_by_level(common, tried) == ()
+
+
+def levelled(monkeypatch, **given):
+    """A model whose levels differ in their settings: any difference counts."""
+    monkeypatch.setattr(solver_choice, "LEVEL_MARGIN", -1e-9)
+    return PLTClassifier(max_leaf=20, random_state=0, **given).fit(DATA.X, DATA.Y)
+
+
+def test_settings_of_levels_are_reported_saved_and_the_same_for_all_trees(monkeypatch, tmp_path):
+    model = levelled(monkeypatch, n_trees=2)
+    report = model.fit_report_
+    assert len(set(report.levels)) > 1
+    assert f"level {len(report.levels) - 1}: " in str(report) or report.levels[-1] == report[:3]
+    assert model.trees_[1].levels in (report.levels, ())
+    model.save(tmp_path / "model")
+    assert ramify.load(tmp_path / "model").fit_report_ == report
+
+
+def test_levels_with_settings_of_their_own_do_not_depend_on_the_threads(monkeypatch):
+    one, two = (levelled(monkeypatch, n_jobs=n).trees_[0] for n in (1, 2))
+    assert one.levels == two.levels
+    assert len(set(one.levels)) > 1
+    assert all(np.array_equal(one.blocks[name], two.blocks[name]) for name in one.blocks)
+
+
+def test_solvers_for_another_number_of_levels_are_refused():
+    tree = LabelTree.from_nested([[0, 1], [2, 3]])
+    rng = np.random.default_rng(0)
+    trainer = block_trainer(random_rows(rng, 50, 5), random_labels(rng, 50, 4), tree)
+    with pytest.raises(ValueError, match="expected one solver or one for each of 3 levels, got 2"):
+        trainer.train_levels([solver_settings()] * 2)
+
+
 def test_all_trees_of_an_ensemble_use_the_choice_of_the_first():
     model = PLTClassifier(n_trees=3, random_state=0).fit(DATA.X, DATA.Y)
     assert len({(tree.C, tree.positive_weight, tree.n_epochs) for tree in model.trees_}) == 1
-    assert [len(tree.trials) for tree in model.trees_[1:]] == [1, 1]  # for their maps to probabilities
+    first = model.trees_[0]
+    for tree in model.trees_[1:]:  # they try only what they use, for their maps to probabilities
+        assert tree.levels in (first.levels, ())
+        assert {trial[:3] for trial in tree.trials} == set(
+            tree.levels or [(first.C, first.positive_weight, first.n_epochs)]
+        )
 
 
 @pytest.mark.parametrize("stored", [5, [1.0, 1.0, 5], [1.0, 1.0, 0, 2.0], ["a", 1.0, 5, 2.0], [-1.0, 1.0, 5, 2.0]])

@@ -59,6 +59,16 @@ def fit_softmax_link(loss: NDArray[np.float64]) -> Link:
     return Link(np.outer(slopes, KNOTS).astype(np.float32))
 
 
+def softmax_link(link: Link, loss: NDArray[np.float64]) -> Link:
+    """A map for siblings of which exactly one is true: the mean of two logits of the softmax, each fitted on its own.
+
+    The slope (`fit_softmax_link`) ranks siblings well, but is the same for hopeless and for promising scores; the log
+    of the probability that each child has for itself (`fit_link`) has the right shape, but ignores the siblings.
+    """
+    of_itself = -np.logaddexp(0, -link.logits.astype(np.float64))
+    return Link((0.5 * (fit_softmax_link(loss).logits + of_itself)).astype(np.float32))
+
+
 def _best_slope(loss: NDArray[np.float64]) -> float:
     """The vertex of the parabola through the least loss and its neighbours, on the scale of log slope."""
     grid = np.log(_core.SOFTMAX_SLOPES)

@@ -19,7 +19,7 @@ from ramify.common.validation import check_flag, check_integer, check_number
 from ramify.data.remote_rows import RemoteRows
 from ramify.models.plt.block_trainer import block_trainer
 from ramify.models.plt.dense_choice import plan_for
-from ramify.models.plt.fit_report import FitReport
+from ramify.models.plt.fit_report import FitReport, Setting
 from ramify.models.plt.model import PLTModel
 from ramify.models.plt.search_report import SearchReport
 from ramify.models.plt.solver import PLTSolver
@@ -176,7 +176,8 @@ class PLTClassifier(ExtremeClassifier):
             C=first.C, positive_weight=first.positive_weight, n_epochs=first.n_epochs
         )
         for k in range(1, self.n_trees):
-            trained.append(self._train_tree(data, (data.seed + 7919 * k) % 2**32, chosen, plan.tree, plan.normalize))
+            seed = (data.seed + 7919 * k) % 2**32
+            trained.append(self._train_tree(data, seed, chosen, plan.tree, plan.normalize, levels=first.levels))
         return PLTModel(trained, plan.columns, plan.choices)
 
     def _takes_options(self, shape: Any) -> bool:
@@ -192,6 +193,7 @@ class PLTClassifier(ExtremeClassifier):
         shape: Any,
         normalize: bool,
         max_leaf: int | None = None,
+        levels: tuple[Setting, ...] = (),
     ) -> TrainedTree:
         with phase("building the tree"):
             tree = self._tree_of(data, seed, shape, self.max_leaf if max_leaf is None else max_leaf)
@@ -199,13 +201,20 @@ class PLTClassifier(ExtremeClassifier):
         features = _core.FeatureSettings(data.n_features, normalize, self.bias, scale)
         trainer = block_trainer(data, tree, features, seed)
         with phase("choosing the solver's settings"):
-            choice = choose_solver(trainer, given, is_multiclass=data.is_multiclass, calibrate=self.calibrate)
+            choice = choose_solver(
+                trainer,
+                given,
+                is_multiclass=data.is_multiclass,
+                calibrate=self.calibrate,
+                levels=levels,
+                has_levels=self.hash_bits is None,
+            )
         progress = _core.Progress()
         with phase("training", progress):
             if self.hash_bits is None:
-                blocks = trainer.train(choice.solver, progress)
+                blocks = trainer.train_levels(choice.solvers, progress)
             else:
-                blocks = trainer.train_hashed(choice.solver, self.hash_bits, progress)
+                blocks = trainer.train_hashed(choice.solvers[0], self.hash_bits, progress)
         return TrainedTree(
             tree=tree,
             blocks=blocks,
@@ -218,6 +227,7 @@ class PLTClassifier(ExtremeClassifier):
             positive_weight=choice.chosen.positive_weight,
             n_epochs=choice.chosen.n_epochs,
             trials=tuple(choice.trials),
+            levels=choice.levels,
             scale=scale,
         )
 
@@ -264,7 +274,9 @@ class PLTClassifier(ExtremeClassifier):
     def fit_report_(self) -> FitReport:
         """The settings that were used, and all that were tried with their losses on held-out rows."""
         first = self.trees_[0]
-        return FitReport(first.C, first.positive_weight, first.n_epochs, first.trials, self.model_.choices)
+        return FitReport(
+            first.C, first.positive_weight, first.n_epochs, first.trials, self.model_.choices, first.levels
+        )
 
     def search_report(self, X: Any, top_k: int | None = 5, threshold: float | ArrayLike | None = None) -> SearchReport:
         """The answer of `predict_proba` with its cost: blocks scored for each row, and what was missed."""

@@ -7,6 +7,24 @@ from typing import Any, NamedTuple
 from ramify.common.validation import check_flag, check_integer, check_number
 
 
+class Setting(NamedTuple):
+    """Cost of errors, weight of positives and number of epochs."""
+
+    C: float
+    positive_weight: float
+    n_epochs: int
+
+    @classmethod
+    def checked(cls, stored: Any) -> Setting:
+        """Take back what was stored in a model file, or raise ValueError."""
+        if not isinstance(stored, list) or len(stored) != 3:
+            raise ValueError(f"a setting of the solver must hold three numbers, got {stored!r}")
+        return cls(*Trial.checked([*stored, 0.0])[:3])
+
+    def __str__(self) -> str:
+        return f"C = {self.C:g}, positive_weight = {self.positive_weight:g}, n_epochs = {self.n_epochs}"
+
+
 class Trial(NamedTuple):
     """A setting that was tried, with its loss on held-out rows (nan: there was nothing to choose)."""
 
@@ -64,12 +82,14 @@ class FitReport(NamedTuple):
     n_epochs: int
     trials: tuple[Trial, ...]
     choices: tuple[Tried, ...] = ()
+    levels: tuple[Setting, ...] = ()  # of the gate, the root's children and so on, where they differ
 
     def __str__(self) -> str:
         return "\n".join([*map(str, self.choices), self._solver()])
 
     def _solver(self) -> str:
-        used = f"C = {self.C:g}, positive_weight = {self.positive_weight:g}, n_epochs = {self.n_epochs}"
+        common = Setting(self.C, self.positive_weight, self.n_epochs)
+        used = str(common)
         if len(self.trials) < 2:
             return f"{used}, as given"
         ranked = sorted(self.trials, key=lambda trial: trial.loss)
@@ -78,4 +98,5 @@ class FitReport(NamedTuple):
             f"loss {100 * trial.loss / ranked[0].loss if ranked[0].loss else 100:.1f} %"
             for trial in ranked
         ]
-        return "\n".join([f"{used}, chosen on held-out rows from {len(ranked)} settings:", *lines])
+        other = [f"  level {level}: {of}" for level, of in enumerate(self.levels) if of != common]
+        return "\n".join([f"{used}, chosen on held-out rows from {len(ranked)} settings:", *lines, *other])

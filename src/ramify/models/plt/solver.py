@@ -18,7 +18,7 @@ class PLTSolver(BaseEstimator):  # type: ignore[misc]
     ----------
     loss : "squared_hinge" or "logistic"
     C : float or None
-        Cost of errors. None: chosen on held-out rows, by the Brier score, or for multi-class by the log loss.
+        Cost of errors. None: chosen on held-out rows by the Brier score, for each level of the tree.
     positive_weight : float or None
         Multiplies C for positive examples. None: chosen along with C.
     n_epochs : int or None

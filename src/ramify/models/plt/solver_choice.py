@@ -1,12 +1,15 @@
 """Which cost of errors, weight of positives and number of epochs suit the data: tried on held-out rows.
 
 A sample of the nodes is trained without a fifth of their rows, which are then scored. The choice starts from the usual
-values and moves to a neighbour on one of the three axes as long as that clearly lowers the loss. The axes are wide
-enough for a few rows per label as well as for thousands: benchmarks/robustness.py measures what the choice misses.
+values and moves to a neighbour as long as that clearly lowers the Brier score: a step on one of the three axes, or a
+lower cost with a higher weight of positives or the reverse, which keeps the cost of a missed positive. Then each level
+of the tree takes the tried setting that serves it best: near the root rows are many, at the leaves a label may have
+two. The axes are wide enough for both: benchmarks/robustness.py measures what the choice misses.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -15,37 +18,60 @@ from scipy.special import expit
 
 from ramify import _core
 from ramify.models.plt.block_trainer import BlockTrainer
-from ramify.models.plt.calibration import IDENTITY, Link, fit_link, fit_softmax_link, knot_shares
-from ramify.models.plt.fit_report import Trial
+from ramify.models.plt.calibration import IDENTITY, Link, fit_link, knot_shares, softmax_link
+from ramify.models.plt.fit_report import Setting, Trial
 from ramify.models.plt.solver import PLTSolver
 
 # Values to choose from; the search starts from the middle C, the fewest epochs and the weight of START_WEIGHT.
 COSTS = {"squared_hinge": (0.1, 0.3, 1.0, 4.0, 16.0), "logistic": (1.0, 3.0, 10.0, 30.0, 100.0)}
-POSITIVE_WEIGHTS = {"squared_hinge": (0.7, 2.0), "logistic": (1.0, 2.0)}
+POSITIVE_WEIGHTS = {"squared_hinge": (0.7, 1.2, 2.0), "logistic": (1.0, 1.4, 2.0)}
 EPOCHS = (5, 20)
-COST_AXIS, WEIGHT_AXIS, EPOCH_AXIS = range(3)
 # Where exactly one label is true, positives are few and weigh more.
-START_WEIGHT = {False: 0, True: 1}
+START_WEIGHT = {False: 0, True: 2}
 # A setting is tried on this share of each level's work, more where the data are small; and on at most MAX_ROWS rows of
-# a node.
-LEAST_SHARE, ENOUGH_WORK, MAX_ROWS = 0.05, 1e6, 12_288
-# How much lower the loss of another setting must be: below that the sample cannot tell.
-MARGIN = 0.005
+# a node. A softmax is fitted on more: on fewer rows scores come out smaller, and its slope too steep.
+LEAST_SHARE, ENOUGH_WORK, MAX_ROWS, MAX_SOFTMAX_ROWS = 0.05, 1e6, 12_288, 100_000
+# How much lower the loss of another setting must be: below that the sample cannot tell; of a single level even less.
+MARGIN, LEVEL_MARGIN = 0.005, 0.01
+
+
+Axes = tuple[tuple[float, ...], tuple[float, ...], tuple[int, ...]]
 
 
 class SolverChoice(NamedTuple):
-    """The chosen settings as the core takes them, their map from scores to probabilities, and all trials."""
+    """The chosen settings as the core takes them, their map from scores to probabilities, and all trials.
 
-    solver: _core.SolverSettings
+    `levels` has the settings of each level where they differ from the `chosen` one; empty if none does.
+    """
+
+    solvers: list[_core.SolverSettings]
     link: Link
     chosen: Trial
+    levels: tuple[Setting, ...]
     trials: list[Trial]
 
 
-def choose_solver(trainer: BlockTrainer, given: PLTSolver, *, is_multiclass: bool, calibrate: bool) -> SolverChoice:
-    """Solver settings as given, or else those that serve held-out rows best.
+class _HeldOut(NamedTuple):
+    """What held-out rows say about a setting: its Brier score by level, its map of scores, and its softmax losses."""
 
-    Best is the least Brier score, or for multi-class the least log loss of the softmax.
+    losses: NDArray[np.float64]
+    link: Link
+    softmax: NDArray[np.float64]
+
+
+def choose_solver(
+    trainer: BlockTrainer,
+    given: PLTSolver,
+    *,
+    is_multiclass: bool,
+    calibrate: bool,
+    levels: tuple[Setting, ...] = (),
+    has_levels: bool = True,
+) -> SolverChoice:
+    """Solver settings as given, or else those of the least Brier score on held-out rows.
+
+    `levels`, settings that served another tree of the same data, replace the given ones if there are as many levels.
+    Without `has_levels`, all levels take the same.
     """
     axes = (
         COSTS[given.loss] if given.C is None else (float(given.C),),
@@ -57,52 +83,85 @@ def choose_solver(trainer: BlockTrainer, given: PLTSolver, *, is_multiclass: boo
         axes = tuple((values[place],) for values, place in zip(axes, start, strict=True))  # type: ignore[assignment]
         start = (0, 0, 0)
     share = min(1.0, max(LEAST_SHARE, ENOUGH_WORK / max(trainer.total_work, 1)))
-    tried: dict[tuple[int, ...], tuple[Trial, Link]] = {}
+    tried: dict[Setting, _HeldOut] = {}
 
-    def try_out(*places: tuple[int, ...]) -> None:
+    def try_out(
+        settings: Iterable[Setting], max_rows: int = MAX_ROWS, *, softmax: bool = False
+    ) -> dict[Setting, _HeldOut]:
         # Together, so that each node is prepared once and threads have enough to do.
-        new = [place for place in dict.fromkeys(places) if place not in tried]
-        if not new:
-            return
-        settings = [_core_settings(given, *_values(axes, place)) for place in new]
-        found, stands_for = trainer.held_out(settings, share, MAX_ROWS, is_multiclass=is_multiclass)
-        for place, of_solver in zip(new, found, strict=True):
-            loss, link = _held_out_loss(*of_solver, stands_for, is_multiclass)
-            tried[place] = Trial(*_values(axes, place), loss), link
+        new = list(dict.fromkeys(settings))
+        cores = [_core_settings(given, *setting) for setting in new]
+        found, stands_for = trainer.held_out(cores, share, max_rows, is_multiclass=softmax)
+        return {setting: _held_out(*of, stands_for) for setting, of in zip(new, found, strict=True)}
 
-    best: tuple[int, ...] = start
-    if max(map(len, axes)) == 1 and not calibrate:
-        chosen = Trial(*_values(axes, best), float("nan"))
-        return SolverChoice(_core_settings(given, *chosen[:3]), IDENTITY, chosen, [])
-    # At once what nearly every search looks at.
-    try_out(best, *_neighbours(axes, best, EPOCH_AXIS), *_neighbours(axes, best, COST_AXIS))
-    before: tuple[int, ...] | None = None
-    while best != before:
-        before = best
-        for axis in (EPOCH_AXIS, COST_AXIS, WEIGHT_AXIS):  # more epochs ask for another C, so they come first
-            while True:
-                neighbours = _neighbours(axes, best, axis)
-                try_out(*neighbours)
-                least = min([best, *neighbours], key=lambda place: tried[place][0].loss)
-                if not tried[least][0].loss < tried[best][0].loss * (1 - MARGIN):
-                    break
-                best = least
-    chosen, link = tried[best]
-    trials = [trial for trial, _ in tried.values()]
-    return SolverChoice(_core_settings(given, *chosen[:3]), link if calibrate else IDENTITY, chosen, trials)
+    best = Setting(*_values(axes, start))
+    levels = levels if has_levels and len(levels) == trainer.n_levels else ()
+    has_choice = max(map(len, axes)) > 1
+    if has_choice:
+        best = _search(axes, start, tried, try_out)
+        levels = _best_by_level(best, tried) if has_levels else ()
+    of_level = levels or (best,) * trainer.n_levels
+    link = IDENTITY
+    if calibrate:
+        unknown = of_level if is_multiclass else [setting for setting in of_level if setting not in tried]
+        max_rows = MAX_SOFTMAX_ROWS if is_multiclass else MAX_ROWS
+        found = try_out(unknown, max_rows, softmax=is_multiclass) if unknown else {}
+        link = _link_by_level(of_level, {**tried, **found}, is_multiclass)
+        tried = tried or found
+    trials = [Trial(*setting, float(of.losses.sum())) for setting, of in tried.items()]
+    loss = float(tried[best].losses.sum()) if best in tried else float("nan")
+    solvers = [_core_settings(given, *setting) for setting in (levels or (best,))]
+    return SolverChoice(solvers, link, Trial(*best, loss), levels, trials)
 
 
-Axes = tuple[tuple[float, ...], tuple[float, ...], tuple[int, ...]]
+def _search(
+    axes: Axes,
+    start: tuple[int, ...],
+    tried: dict[Setting, _HeldOut],
+    try_out: Callable[[list[Setting]], dict[Setting, _HeldOut]],
+) -> Setting:
+    """Go to the neighbour of the least loss until none is clearly better; everything seen is added to `tried`."""
+    place = start
+
+    def loss_at(place: tuple[int, ...]) -> float:
+        return float(tried[Setting(*_values(axes, place))].losses.sum())
+
+    while True:
+        seen = [place, *_neighbours(axes, place)]
+        new = [setting for at in seen if (setting := Setting(*_values(axes, at))) not in tried]
+        tried.update(try_out(new) if new else {})
+        least = min(seen, key=loss_at)
+        if not loss_at(least) < loss_at(place) * (1 - MARGIN):
+            return Setting(*_values(axes, place))
+        place = least
+
+
+def _best_by_level(best: Setting, tried: dict[Setting, _HeldOut]) -> tuple[Setting, ...]:
+    """The setting of the least loss for each level, `best` where no other is clearly better; empty if that is all."""
+    chosen = []
+    for level, loss in enumerate(tried[best].losses):
+        least = min(tried, key=lambda setting: tried[setting].losses[level])
+        chosen.append(least if tried[least].losses[level] < loss * (1 - LEVEL_MARGIN) else best)
+    return tuple(chosen) if set(chosen) != {best} else ()
+
+
+def _link_by_level(of_level: tuple[Setting, ...], found: dict[Setting, _HeldOut], is_multiclass: bool) -> Link:
+    links = {
+        setting: softmax_link(found[setting].link, found[setting].softmax) if is_multiclass else found[setting].link
+        for setting in set(of_level)
+    }
+    return Link(np.stack([links[setting].logits[level] for level, setting in enumerate(of_level)]))
 
 
 def _values(axes: Axes, place: tuple[int, ...]) -> tuple[float, float, int]:
     return axes[0][place[0]], axes[1][place[1]], axes[2][place[2]]
 
 
-def _neighbours(axes: Axes, place: tuple[int, ...], axis: int) -> list[tuple[int, ...]]:
-    """The places one step down and one step up on an axis, as far as they exist."""
-    moved = [(*place[:axis], place[axis] + step, *place[axis + 1 :]) for step in (-1, 1)]
-    return [other for other in moved if 0 <= other[axis] < len(axes[axis])]
+def _neighbours(axes: Axes, place: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """The places one step away on an axis, and on those of cost and weight in opposite directions."""
+    steps = ((-1, 0, 0), (1, 0, 0), (0, -1, 0), (0, 1, 0), (0, 0, -1), (0, 0, 1), (-1, 1, 0), (1, -1, 0))
+    moved = [tuple(at + step for at, step in zip(place, steps_, strict=True)) for steps_ in steps]
+    return [other for other in moved if all(0 <= at < len(axis) for at, axis in zip(other, axes, strict=True))]
 
 
 def _core_settings(given: PLTSolver, C: float, positive_weight: float, n_epochs: int) -> _core.SolverSettings:
@@ -117,29 +176,26 @@ def _core_settings(given: PLTSolver, C: float, positive_weight: float, n_epochs:
     )
 
 
-def _held_out_loss(
+def _held_out(
     positive: NDArray[np.float64],
     negative: NDArray[np.float64],
     softmax: NDArray[np.float64],
     stands_for: NDArray[np.float64],
-    is_multiclass: bool,
-) -> tuple[float, Link]:
-    if is_multiclass:
-        return float(stands_for @ softmax.min(axis=1)), fit_softmax_link(softmax)
+) -> _HeldOut:
     link = fit_link(positive, negative)
-    return held_out_brier(positive, negative, stands_for, link), link
+    return _HeldOut(held_out_brier(positive, negative, stands_for, link), link, softmax)
 
 
 def held_out_brier(
     positive: NDArray[np.float64], negative: NDArray[np.float64], stands_for: NDArray[np.float64], link: Link
-) -> float:
-    """Sum of squared errors of the calibrated probabilities of held-out scores (levels x bins).
+) -> NDArray[np.float64]:
+    """Sums of squared errors of the calibrated probabilities of held-out scores (levels x bins), by level.
 
     Levels are sampled at unequal shares: each counts as if it had been held out whole.
     """
     shares = knot_shares(np.arange(positive.shape[1]))
-    total = 0.0
+    losses = np.zeros(len(positive))
     for level, logits in enumerate(link.logits):
         p = expit(shares @ logits)
-        total += float(stands_for[level] * (positive[level] @ (1 - p) ** 2 + negative[level] @ p**2))
-    return total
+        losses[level] = stands_for[level] * (positive[level] @ (1 - p) ** 2 + negative[level] @ p**2)
+    return losses

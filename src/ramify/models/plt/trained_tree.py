@@ -14,7 +14,7 @@ from ramify.base.answers import Threshold, node_thresholds
 from ramify.common.cached import cached_property
 from ramify.common.validation import check_flag, check_integer, check_number
 from ramify.models.plt.calibration import Link
-from ramify.models.plt.fit_report import Trial
+from ramify.models.plt.fit_report import Setting, Trial
 from ramify.trees.label_tree import LabelTree
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ class TrainedTree:
     positive_weight: float = 1.0
     n_epochs: int = 0
     trials: tuple[Trial, ...] = ()
+    levels: tuple[Setting, ...] = ()  # settings of each level, if they differ
     scale: float = 1.0  # of all values, where rows are not normalised
 
     @cached_property
@@ -118,6 +119,7 @@ class TrainedTree:
             "positive_weight": self.positive_weight,
             "n_epochs": self.n_epochs,
             "trials": [list(trial) for trial in self.trials],
+            "levels": [list(setting) for setting in self.levels],
             "scale": self.scale,
         }
         arrays = {"parent": self.tree.parent, "label": self.tree.label, "link": self.link.logits, **self.blocks}
@@ -141,5 +143,6 @@ class TrainedTree:
             is_multiclass=check_flag("is_multiclass", metadata["is_multiclass"]),
             n_epochs=check_integer("n_epochs", metadata.get("n_epochs", 0), at_least=0),  # older files have none
             trials=tuple(Trial.checked(trial) for trial in metadata.get("trials", [])),
+            levels=tuple(Setting.checked(setting) for setting in metadata.get("levels", [])),
             **numbers,
         )
