@@ -59,29 +59,35 @@ def fit(
     workers : Workers or None
         Who does the work, in place of `address`.
     """
+    how = {"sample_weight": sample_weight, "multiclass": multiclass, "n_features": n_features, "n_shards": n_shards}
+    connected: AbstractContextManager[Workers] = (
+        ray_workers(address, n_workers) if workers is None else nullcontext(workers)
+    )
+    check_fit(classifier, n_workers, n_shards)
+    with shown(classifier.verbose), connected as hands:
+        fit_with(hands, classifier, data, checkpoint, **how)
+    return classifier
+
+
+def fit_with(
+    workers: Workers, classifier: Any, data: Any, checkpoint: str | os.PathLike[str] | None = None, **how: Any
+) -> int:
+    """`fit` with these workers; returns the number of rows."""
+    shards = read_shards(workers, classifier, data, **how)
+    kept = None if checkpoint is None else Checkpoint(checkpoint, _identity(classifier, shards))
+    training = with_rows(shards, ShardedRows(workers, shards.rows, shards.facts, kept))
+    classifier._set_fitted(FittedModel(training.schema, classifier._train(training), seed=training.seed))
+    return int(training.X.shape[0])
+
+
+def check_fit(classifier: Any, n_workers: int | None = None, n_shards: int | None = None) -> None:
+    """Refuse what a cluster cannot train, before one is started."""
     if not isinstance(classifier, PLTClassifier):
         raise ValueError(f"cluster.fit trains a PLTClassifier, got {type(classifier).__name__}; use its own fit")
     for name, value in (("n_workers", n_workers), ("n_shards", n_shards)):
         if value is not None:
             check_integer(name, value, at_least=1)
     classifier._check_parameters()
-    connected: AbstractContextManager[Workers] = (
-        ray_workers(address, n_workers) if workers is None else nullcontext(workers)
-    )
-    with shown(classifier.verbose), connected as hands:
-        shards = read_shards(
-            hands,
-            classifier,
-            data,
-            sample_weight=sample_weight,
-            n_shards=n_shards,
-            multiclass=multiclass,
-            n_features=n_features,
-        )
-        kept = None if checkpoint is None else Checkpoint(checkpoint, _identity(classifier, shards))
-        training = with_rows(shards, ShardedRows(hands, shards.rows, shards.facts, kept))
-        classifier._set_fitted(FittedModel(training.schema, classifier._train(training), seed=training.seed))
-    return classifier
 
 
 def _identity(classifier: Any, shards: Shards) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from ramify.cli import output
-from ramify.cli.options import AsJson, ModelDirectory, RowFormatOption, Threads, examples, n_jobs
+from ramify.cli.options import AsJson, Cluster, ModelDirectory, RowFormatOption, Threads, examples, n_jobs
 
 EXAMPLES = examples(
     'ramify predict --model notes-model --text "acute chest pain"',
@@ -26,12 +26,13 @@ class Output(str, Enum):
     table = "table"
     tsv = "tsv"
     jsonl = "jsonl"
+    parquet = "parquet"
 
 
 def predict(
     model: ModelDirectory,
     data: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Argument(metavar="[DATA]", help="A data file, or one text per line; - is stdin.", show_default=False),
     ] = None,
     text: Annotated[
@@ -49,6 +50,7 @@ def predict(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write to this file instead of stdout.")
     ] = None,
+    cluster: Cluster = None,
     threads: Threads = None,
     json: AsJson = False,
 ) -> None:
@@ -56,6 +58,7 @@ def predict(
 
     After `ramify tune`, these are the labels that reach their thresholds, unless --top-k or --threshold is given.
     Large files are read and answered in chunks. Tables and TSV show control characters as escapes; JSON is exact.
+    With --cluster, DATA may be many files, and --out is a directory: a file of answers for each, JSONL or Parquet.
     """
     from ramify.cli.data import rows_to_predict
     from ramify.cli.models import load_to_query, tuned_thresholds, with_names
@@ -67,7 +70,12 @@ def predict(
         top_k = 5 if limit is None else None
     if json:
         as_ = Output.jsonl
-    chunks = rows_to_predict(loaded, data, text, format, n_jobs(threads))
+    if cluster is not None:
+        _on_cluster(cluster, model, data, out, top_k, limit, as_, threads)
+        return
+    if as_ is Output.parquet:
+        raise ValueError("--output parquet needs --cluster; without it, answers are a table, TSV or JSONL")
+    chunks = rows_to_predict(loaded, _one_file(data), text, format, n_jobs(threads))
     with _writer(out) as write:
         if as_ is Output.tsv:
             write("row\tlabel\tprobability\tname\n")
@@ -80,6 +88,32 @@ def predict(
                 write(_FORMATS[as_](number, asked, with_names(loaded, answer)))
             if out is None:
                 sys.stdout.flush()  # whoever types or pipes one line at a time waits for the answer
+
+
+def _one_file(files: list[Path] | None) -> Path | None:
+    if files and len(files) > 1:
+        raise ValueError(f"got {len(files)} data files; predict one, or all of them with --cluster auto")
+    return files[0] if files else None
+
+
+def _on_cluster(
+    address: str,
+    model: Path,
+    files: list[Path] | None,
+    out: Path | None,
+    top_k: int | None,
+    limit: Any,
+    as_: Output,
+    threads: int | None,
+) -> None:
+    from ramify import cluster
+
+    if not files or out is None:
+        raise ValueError("--cluster needs data files, and a directory for the answers: --out DIR")
+    format = "parquet" if as_ is Output.parquet else "jsonl"
+    how: dict[str, Any] = {"top_k": top_k, "threshold": limit, "format": format, "verbose": output.is_watched()}
+    written = cluster.predict(model, files, out, address=address, n_workers=threads, **how)
+    print(f"Answered {output.count(len(files), 'file')}: {written[0]} to {written[-1].name}.")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import typer
 
 from ramify import registry
 from ramify.cli import options, output
-from ramify.cli.options import AsJson, DataFile, FormatOption, Threads, examples, n_jobs
+from ramify.cli.options import AsJson, DataFiles, FormatOption, Threads, examples, n_jobs
 
 if TYPE_CHECKING:
     from ramify.cli.data import LabelledRows
@@ -26,12 +26,13 @@ EXAMPLES = examples(
     "ramify train notes.jsonl --model notes-model --classifier tree-softmax --ngrams 2 --storage int8",
     "ramify train train.txt --model model --classifier spectral --set n_candidates=50 --set depth=auto",
     "ramify train train.txt --model model --classifier memory-tree --set alpha=0.5",
+    "ramify train shards/*.jsonl --model model --cluster auto --checkpoint run",
 )
 
 # Parameters of `train` that do not belong to the classifier.
 _NOT_OF_CLASSIFIER = {
     "data", "journal", "model", "classifier", "settings", "is_online", "multiclass", "format", "label_names",
-    "feature_names", "test", "seed", "threads", "json",
+    "feature_names", "test", "seed", "threads", "json", "cluster", "checkpoint",
 }  # fmt: skip
 
 Kind = Enum("Kind", {name.replace("-", "_"): name for name in registry.summaries()}, type=str)  # type: ignore[misc]
@@ -55,7 +56,7 @@ class Storage(str, Enum):
 
 def train(
     context: typer.Context,
-    data: DataFile,
+    data: DataFiles,
     model: Annotated[
         Path, typer.Option("--model", "-m", metavar="DIR", help="Directory to save to.", show_default=False)
     ],
@@ -133,11 +134,16 @@ def train(
     ] = None,
     ngrams: options.Ngrams = 1,
     test: Annotated[Path | None, typer.Option(metavar="FILE", help="Data to evaluate the model on.")] = None,
+    cluster: options.Cluster = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option("--checkpoint", metavar="DIR", help="--cluster: keep finished parts here; a failed run goes on."),
+    ] = None,
     seed: options.Seed = 0,
     threads: Threads = None,
     json: AsJson = False,
 ) -> None:
-    """Train a model on a data file.
+    """Train a model on a data file, or with --cluster on many.
 
     A flag that is left out keeps the classifier's default; one that the classifier does not have is refused.
     """
@@ -157,11 +163,18 @@ def train(
     if test is not None:
         find_format(test)  # fails if the file does not exist
     with progress.shown(output.is_watched()) as phases:
-        with progress.phase(f"reading {data.name}"):
-            rows = read_journal(data) if journal else read_labelled(data, format, threads=n_jobs(threads))
-        names = read_names_for(rows, label_names, feature_names)
         start = time.perf_counter()
-        trained.fit(rows.X, rows.classes(needed_by) if multiclass else rows.Y)
+        if cluster is not None:
+            rows, n_rows = _on_cluster(cluster, trained, data, checkpoint, multiclass, n_workers=threads)
+            names = read_names_for(rows, label_names, feature_names)
+        else:
+            file = _one_file(data)
+            with progress.phase(f"reading {file.name}"):
+                rows = read_journal(file) if journal else read_labelled(file, format, threads=n_jobs(threads))
+            n_rows = rows.n_rows
+            names = read_names_for(rows, label_names, feature_names)
+            start = time.perf_counter()
+            trained.fit(rows.X, rows.classes(needed_by) if multiclass else rows.Y)
         took = time.perf_counter() - start
         names.give_to(trained)
         trained.source_format_ = _source_format(rows)
@@ -171,15 +184,41 @@ def train(
         if test is not None:
             with progress.phase(f"evaluating on {test.name}"):
                 report = evaluate_model(trained, read_for(trained, test, format), ks=[1, 3, 5])
-    facts = training_facts(trained, rows.n_rows, took, phases.seconds.get("building the tree", 0.0), model)
+    facts = training_facts(trained, n_rows, took, phases.seconds.get("building the tree", 0.0), model)
     if json:
         output.print_json(facts | ({} if report is None else {"test": report}))
         return
     print(training_in_words(facts))
     if report is not None:
         print_report(report)
-    if not multiclass and rows.has_one_label_each:
+    if not multiclass and n_rows == rows.n_rows and rows.has_one_label_each:
         output.print_hint("each row has exactly one label; with --multiclass their probabilities sum to one")
+
+
+def _one_file(files: list[Path]) -> Path:
+    if len(files) > 1:
+        raise ValueError(f"got {len(files)} data files; train on one, or on all of them with --cluster auto")
+    return files[0]
+
+
+def _on_cluster(
+    address: str, trained: Any, files: list[Path], checkpoint: Path | None, multiclass: bool, n_workers: int | None
+) -> tuple[LabelledRows, int]:
+    """Train on Ray. The rows stay there: returned are their form, for names, and their number."""
+    from scipy.sparse import csr_array
+
+    from ramify.cli.data import LabelledRows
+    from ramify.cluster.fitting import check_fit, fit_with
+    from ramify.cluster.workers import ray_workers
+    from ramify.data.load import find_format
+
+    kinds = [find_format(file) for file in files]  # fails here if a file does not exist
+    check_fit(trained)
+    with ray_workers(address, n_workers) as workers:
+        n_rows = fit_with(workers, trained, [file.resolve() for file in files], checkpoint, multiclass=multiclass)
+    is_text = trained.schema_.vectorizer is not None
+    X: Any = [] if is_text else csr_array((0, trained.n_features_in_))
+    return LabelledRows(files[0], X, csr_array((0, trained.n_labels_)), format=kinds[0]), n_rows
 
 
 def _source_format(rows: LabelledRows) -> str | None:
