@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import sparse
-from shared.same_model import check_same_model
 
 from ramify import PLTClassifier
 from ramify.data.mapped import load_mapped, save_mapped
 from ramify.data.synthetic import make_multilabel
 from ramify.models.plt.block_trainer import mapped_directory
+from shared.same_model import check_same_model
 
 
 def test_mapped_rows_give_the_same_bits(tmp_path):

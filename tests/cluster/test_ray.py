@@ -95,23 +95,25 @@ def test_a_node_that_dies_changes_nothing(nodes, texts, data, phase, monkeypatch
     check_same_model(PLTClassifier(**SETTINGS).fit(texts, data.Y), survived)
 
 
-@pytest.mark.parametrize("format", ["jsonl", "parquet"])
-def test_prediction_survives_a_node_and_writes_every_row(nodes, tmp_path, data, alone, format):
+def test_prediction_survives_a_node_and_writes_every_row(nodes, tmp_path, data, alone):
     alone.save(tmp_path / "model")
     workers = Mortal(nodes, "predict_rows")
-    files = cluster.predict(tmp_path / "model", data.X, tmp_path / "answers", top_k=3, format=format, workers=workers)
+    files = cluster.predict(tmp_path / "model", data.X, tmp_path / "answers", top_k=3, workers=workers)
     assert workers.killed
+    rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    found = [[(one["label"], one["probability"]) for one in row["labels"]] for row in rows]
     expected = alone.predict_labels(data.X, top_k=3)
-    if format == "jsonl":
-        rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
-        found = [[(one["label"], one["probability"]) for one in row["labels"]] for row in rows]
-        assert found == [[(int(label), float(p)) for label, p in row] for row in expected]
-    else:
-        import pyarrow.parquet as pq
+    assert found == [[(int(label), float(p)) for label, p in row] for row in expected]
 
-        found = [row for file in files for row in pq.read_table(file).to_pylist()]
-        assert [row["labels"] for row in found] == [[str(label) for label, _ in row] for row in expected]
-        assert np.array_equal([row["probabilities"] for row in found], [[p for _, p in row] for row in expected])
+
+def test_answers_are_written_as_parquet(nodes, tmp_path, data, alone):
+    import pyarrow.parquet as pq
+
+    files = cluster.predict(alone, data.X, tmp_path, top_k=3, format="parquet")
+    found = [row for file in files for row in pq.read_table(file).to_pylist()]
+    expected = alone.predict_labels(data.X, top_k=3)
+    assert [row["labels"] for row in found] == [[str(label) for label, _ in row] for row in expected]
+    assert np.array_equal([row["probabilities"] for row in found], [[p for _, p in row] for row in expected])
 
 
 def test_an_error_of_a_worker_is_raised_here_with_its_words(nodes, tmp_path):

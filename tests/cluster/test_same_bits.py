@@ -135,7 +135,7 @@ def test_bad_data_are_refused_with_their_reason(tmp_path):
     clf = PLTClassifier()
     with pytest.raises(ValueError, match=r"\(X, Y\), a list of files or a Ray Dataset"):
         fit(clf, 17, workers=InProcess())
-    with pytest.raises(ValueError, match="cluster.fit trains a PLTClassifier"):
+    with pytest.raises(ValueError, match=r"cluster\.fit trains a PLTClassifier"):
         fit(FastXMLClassifier(), (np.eye(3), [0, 1, 2]), workers=InProcess())
     for name, width in (("a.txt", 2), ("b.txt", 3)):
         (tmp_path / name).write_text(f"1 {width} 2\n0 1:1.0\n")
