@@ -302,6 +302,8 @@ def measure_kill(work: Path, model: Path, texts: list[str], options: argparse.Na
             sent += 1
         killer.wait()
         server.process.wait()
+        if (life + 1) % 20 == 0:
+            print(f"{life + 1} kills, {5 * sent:,} examples acknowledged", file=sys.stderr, flush=True)
     server.process.send_signal(signal.SIGTERM)
     server.process.wait()
     print(

@@ -59,6 +59,8 @@ public:
         return find(key, [](const Value&) { return true; });
     }
 
+    Value* find(std::uint32_t key) { return const_cast<Value*>(std::as_const(*this).find(key)); }
+
     /// The same where several entries may have the key: the one whose value is_it accepts.
     template <class IsIt>
     const Value* find(std::uint32_t key, IsIt&& is_it) const {

@@ -178,14 +178,15 @@ public:
         return out;
     }
 
-    ArrayDict state(int n_threads) {
+    /// With `replay`, rows that are kept as their steps come as weights, like the others.
+    ArrayDict state(int n_threads, bool replay) {
         OnlineArrayStorage arrays;
         std::vector<std::uint64_t> counts;
         {
             const Locked locked(*this);
             refuse_while_asking();
             learn_waiting_rows(n_threads);
-            arrays = to_arrays(learner_.tree());
+            arrays = to_arrays(learner_.tree(), replay);
             counts = {learner_.n_examples(), learner_.n_updates, learner_.n_evicted_rows, learner_.n_unchecked_entries};
         }
         ArrayDict out = to_dict(std::move(arrays));
@@ -197,7 +198,11 @@ public:
         nb::list keep;
         const SavedArrays saved(arrays, keep);
         OnlineArrays<ArrayView> in;
-        saved.take_back_all(in);
+        bool has_replayed = false;  // files of format version 3 have none
+        for_each_replayed_array(in, [&](const char* name, auto&) { has_replayed |= saved.has(name); });
+        for_each_stored_array(in, [&](const char* name, auto& view) { saved.take_back_into(name, view); });
+        if (has_replayed)
+            for_each_replayed_array(in, [&](const char* name, auto& view) { saved.take_back_into(name, view); });
         const std::span<const std::uint64_t> counts = saved.take_back<std::uint64_t>("counts");
         if (counts.size() != 4) throw nb::value_error("the model's array counts has a wrong size");
         const Locked locked(*this);

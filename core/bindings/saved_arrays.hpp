@@ -51,9 +51,14 @@ public:
         throw nb::value_error(("the model's array " + name + " is missing or has a wrong type or shape").c_str());
     }
 
+    template <class View>
+    void take_back_into(const char* name, View& view) const {
+        view = take_back<ElementOf<View>>(name);
+    }
+
     template <class Arrays>
     void take_back_all(Arrays& views) const {
-        for_each_array(views, [&](const char* name, auto& view) { view = take_back<ElementOf<decltype(view)>>(name); });
+        for_each_array(views, [&](const char* name, auto& view) { take_back_into(name, view); });
     }
 
 private:

@@ -97,21 +97,30 @@ struct AdaGradSteps {
     float rate = 1.0f, eps = 0.0f, eps_in_root = 0.0f, decay = 0.0f;
 };
 
-/// The loops of online learning, over rows of `row_size` floats of which the first are weights (online_block.hpp).
+/// One step of a row that is not stored: which of the block's gradients, and the feature's value in that example.
+struct ReplayedStep {
+    std::uint32_t gradient;
+    float value;
+};
+
+/// The loops of online learning, over rows that start with a weight per column (online_plt/block.hpp).
 /// Columns are rounded up, in rows to 4 or a multiple of 8, in scores, signs and gradients to a multiple of 8.
 struct OnlineKernels {
     /// scores[c] = sum over k of value[k] * weight c of row[k].
-    void (*score)(const float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n,
-                  int n_columns, float* scores);
+    void (*score)(const float* const* row, const float* value, int n, int n_columns, float* scores);
     /// From scores (times scale) to gradients of the logistic loss, in place; sign is +1, -1, or 0 for a column that
     /// learns nothing.
     void (*gradient)(const float* sign, float scale, float weight, int n_columns, float* scores);
-    /// AdaGrad: the second half of a row holds the sums of squared gradients.
-    void (*adagrad)(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n,
-                    int n_columns, const float* gradient, AdaGradSteps steps);
+    /// AdaGrad: the sums of squared gradients are `to_sums` floats behind the weights.
+    void (*adagrad)(float* const* row, std::size_t to_sums, const float* value, int n, int n_columns,
+                    const float* gradient, AdaGradSteps steps);
     /// Plain descent.
-    void (*descend)(float* rows, std::size_t row_size, const std::uint32_t* row, const float* value, int n,
-                    int n_columns, const float* gradient, float rate);
+    void (*descend)(float* const* row, const float* value, int n, int n_columns, const float* gradient, float rate);
+    /// The row that n steps of `adagrad`, or of `descend` with rate one, make of zeros, bit for bit.
+    void (*replay_adagrad)(const ReplayedStep* step, int n, const float* gradients, std::size_t stride, int n_columns,
+                           AdaGradSteps steps, float* weights, float* sums);
+    void (*replay_descend)(const ReplayedStep* step, int n, const float* gradients, std::size_t stride, int n_columns,
+                           float* weights);
 };
 
 /// The loops of embedding bags, over rows of `stride` floats or bytes, a multiple of 8 (embedding_bag.hpp).

@@ -369,17 +369,18 @@ void to_probabilities(float* logits, int n) {
 
 }  // namespace
 
-const Kernels RAMIFY_KERNELS{RAMIFY_KERNELS_NAME,
-                             RAMIFY_LANES,
-                             solve_tile,
-                             match_bitmap,
-                             add_rows,
-                             dot_list,
-                             dot_bitmap,
-                             to_logits,
-                             to_probabilities,
-                             {online_score, online_gradient, online_adagrad, online_descend},
-                             {embedding_sum, embedding_dots, embedding_add, embedding_sum_bytes, embedding_dots_bytes},
-                             {regressor_dot, regressor_adagrad_factors, regressor_descend}};
+const Kernels RAMIFY_KERNELS{
+    RAMIFY_KERNELS_NAME,
+    RAMIFY_LANES,
+    solve_tile,
+    match_bitmap,
+    add_rows,
+    dot_list,
+    dot_bitmap,
+    to_logits,
+    to_probabilities,
+    {online_score, online_gradient, online_adagrad, online_descend, online_replay_adagrad, online_replay_descend},
+    {embedding_sum, embedding_dots, embedding_add, embedding_sum_bytes, embedding_dots_bytes},
+    {regressor_dot, regressor_adagrad_factors, regressor_descend}};
 
 }  // namespace ramify

@@ -47,7 +47,8 @@ void bind_online(nb::module_& m) {
         .def("tree", &BoundLearner::tree, "Parents and labels of the tree's nodes, numbered breadth first.")
         .def("freeze", &BoundLearner::freeze, "n_features"_a, "prune"_a, "n_threads"_a,
              "Arrays of frozen blocks, with the tree's parent and label.")
-        .def("state", &BoundLearner::state, "n_threads"_a, "Everything that is learned, as arrays.")
+        .def("state", &BoundLearner::state, "n_threads"_a, "replay"_a = false,
+             "Everything that is learned, as arrays; with replay, rows that are kept as their steps come as weights.")
         .def("restore", &BoundLearner::restore, "arrays"_a, "n_labels"_a,
              "Restore what state returned; labels are below n_labels.")
         .def("first_without_leaf", &BoundLearner::first_without_leaf, "labels"_a,

@@ -39,7 +39,8 @@ public:
     const OnlineTree& tree() const { return tree_; }
     /// An untrained tree with this learner's settings.
     OnlineTree bare_tree() const {
-        return OnlineTree(growth_, settings_.rule == UpdateRule::adagrad, !settings_.is_multiclass);
+        return OnlineTree(growth_, {settings_.rule == UpdateRule::adagrad, settings_.adagrad_steps()},
+                          !settings_.is_multiclass);
     }
     const TreePolicy& policy() const { return policy_; }
     const OnlineSettings& settings() const { return settings_; }
@@ -141,33 +142,43 @@ private:
         };
         for_each_block([](OnlineBlock& block) { block.trim(); });
         auto used = static_cast<double>(settings_.buffer_entries * sizeof(Entry));
-        for_each_block([&](const OnlineBlock& block) { used += sizeof block + block.n_rows() * block.bytes_of_row(); });
+        for_each_block([&](const OnlineBlock& block) {
+            used += sizeof block;
+            for (const auto& r : block.rows_in_order()) used += block.bytes_of_row(r.place);
+        });
         const auto budget = static_cast<double>(settings_.memory_budget);
         if (used <= budget) return;
         // Bytes of rows by the largest weight's exponent and first three bits: a histogram instead of a sort.
         constexpr int n_bins = 1 << 11;
-        auto importance = [](const OnlineBlock& block, std::uint32_t r) {
+        std::vector<float> scratch;
+        auto importance = [&](const OnlineBlock& block, OnlineBlock::Place place) {
             float largest = 0;
-            const float* w = block.row(r);
+            const float* w = block.weights(place, scratch);
             for (int c = 0; c < block.n_columns(); ++c)
                 if (block.child[c] != vacant_column) largest = std::max(largest, std::abs(w[c]));
             return static_cast<int>(std::bit_cast<std::uint32_t>(largest * block.scale) >> 20) & (n_bins - 1);
         };
         std::vector<double> bytes(n_bins, 0.0);
         for_each_block([&](const OnlineBlock& block) {
-            for (std::uint32_t r = 0; r < block.n_rows(); ++r) bytes[importance(block, r)] += block.bytes_of_row();
+            for (const auto& r : block.rows_in_order())
+                bytes[importance(block, r.place)] += block.bytes_of_row(r.place);
         });
         double excess = used - 0.9 * budget;
         int last = 0;  // of this bin only as many as are needed, the oldest first
         for (; last < n_bins && bytes[last] <= excess; ++last) excess -= bytes[last];
         for_each_block([&](OnlineBlock& block) {
-            const double per_row = block.bytes_of_row();
-            n_evicted_rows += block.retain([&](std::uint32_t r) {
-                const int bin = importance(block, r);
-                if (bin != last || excess <= 0) return bin >= last;
-                excess -= per_row;
-                return false;
-            });
+            const std::vector<OnlineBlock::FeaturePlace> rows = block.rows_in_order();
+            std::vector<bool> is_kept(rows.size());
+            for (std::size_t k = 0; k < rows.size(); ++k) {
+                const int bin = importance(block, rows[k].place);
+                is_kept[k] = bin >= last;
+                if (bin != last || excess <= 0) continue;
+                excess -= block.bytes_of_row(rows[k].place);
+                is_kept[k] = false;
+            }
+            const auto n_dropped = static_cast<std::uint64_t>(std::ranges::count(is_kept, false));
+            n_evicted_rows += n_dropped;
+            if (n_dropped > 0) block.retain(rows, is_kept);
         });
     }
 

@@ -188,15 +188,15 @@ private:
                 is_looked_up = false;
                 continue;
             }
-            if (!is_looked_up) BlockLearner::look_up(block, x, s.row[turn]);
+            if (!is_looked_up) BlockLearner::look_up(block, x, s.place[turn]);
             // The rows of the next example are looked up, and fetched, while this one is learned; unless it changes the
             // tree.
             const bool next_is_plain =
                 at < list.size() && list[at + 1] > 0 && !has_new({list.data() + at + 2, list[at + 1]});
-            if (next_is_plain) BlockLearner::look_up(block, buffer_->row(list[at]), s.row[turn ^ 1]);
+            if (next_is_plain) BlockLearner::look_up(block, buffer_->row(list[at]), s.place[turn ^ 1]);
             is_looked_up = next_is_plain;
             pass_on(v, example, labels, s.sign, w);
-            learner_.update(block, x, s.row[turn], buffer_->weight[example], s);
+            learner_.update(block, x, s.place[turn], buffer_->weight[example], s);
             for (std::uint32_t c : w.columns) s.sign[c] = -1.0f;
             w.n_updates += static_cast<std::uint64_t>(block.n_classifiers());
         }
@@ -303,8 +303,8 @@ private:
         for (; gate_begin_ < buffer_->size(); ++gate_begin_) {
             const std::size_t e = gate_begin_;
             s.sign[0] = buffer_->labels_of(e).empty() ? -1.0f : 1.0f;
-            BlockLearner::look_up(block, buffer_->row(e), s.row[0]);
-            learner_.update(block, buffer_->row(e), s.row[0], buffer_->weight[e], s);
+            BlockLearner::look_up(block, buffer_->row(e), s.place[0]);
+            learner_.update(block, buffer_->row(e), s.place[0], buffer_->weight[e], s);
             ++w.n_updates;
         }
     }

@@ -139,11 +139,13 @@ public:
             const int column = v == OnlineTree::root ? 0 : tree.column(v);
             PathStep step{v, probabilities(*block, x, scratch)[column], {}, {}};
             for (const Entry& e : x) {
-                const std::uint32_t r = block->find(e.feature);
-                if (r == OnlineBlock::none || block->row(r)[column] == 0.0f) continue;
+                const OnlineBlock::Place place = block->find(e.feature);
+                if (place == OnlineBlock::none) continue;
+                const float weight = block->weights(place, scratch.score.replayed)[column];
+                if (weight == 0.0f) continue;
                 step.feature.push_back(e.feature == OnlineLearner::bias_feature ? -1
                                                                                 : static_cast<std::int32_t>(e.feature));
-                step.contribution.push_back(block->row(r)[column] * block->scale * e.value);
+                step.contribution.push_back(weight * block->scale * e.value);
             }
             steps.push_back(std::move(step));
         }

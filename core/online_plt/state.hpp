@@ -26,11 +26,30 @@ struct OnlineArrays {
     Array<std::int32_t> column_child;  ///< a node, or theta_column
     Array<std::uint32_t> feature;
     Array<float> weight, sum;  ///< sum is empty where the learner keeps none
+    // Rows that are kept as their steps, by feature; gradients in the order in which steps name them first.
+    Array<std::int64_t> block_replayed, block_gradients;  ///< how many a block has; both empty: none anywhere
+    Array<std::uint32_t> replayed_feature;
+    Array<std::uint8_t> replayed_steps;  ///< per row
+    Array<std::uint32_t> step_gradient;  ///< within the block
+    Array<float> step_value;
+    Array<float> gradient;  ///< gradients x columns
 };
 using OnlineArrayStorage = OnlineArrays<OwnedArray>;
 
+/// The arrays that states of format version 3 lack.
 template <template <class> class Array, class Work>
-void for_each_array(OnlineArrays<Array>& a, Work&& work) {
+void for_each_replayed_array(OnlineArrays<Array>& a, Work&& work) {
+    work("block_replayed", a.block_replayed);
+    work("block_gradients", a.block_gradients);
+    work("replayed_feature", a.replayed_feature);
+    work("replayed_steps", a.replayed_steps);
+    work("step_gradient", a.step_gradient);
+    work("step_value", a.step_value);
+    work("gradient", a.gradient);
+}
+
+template <template <class> class Array, class Work>
+void for_each_stored_array(OnlineArrays<Array>& a, Work&& work) {
     work("parent", a.parent);
     work("label", a.label);
     work("block_node", a.block_node);
@@ -42,6 +61,12 @@ void for_each_array(OnlineArrays<Array>& a, Work&& work) {
     work("feature", a.feature);
     work("weight", a.weight);
     work("sum", a.sum);
+}
+
+template <template <class> class Array, class Work>
+void for_each_array(OnlineArrays<Array>& a, Work&& work) {
+    for_each_stored_array(a, work);
+    for_each_replayed_array(a, work);
 }
 
 /// The tree with nodes numbered breadth first, as LabelTree numbers them.
@@ -64,14 +89,39 @@ struct CanonicalTree {
     }
 };
 
-/// Nodes are numbered breadth first: threads make them in any order.
-inline OnlineArrayStorage to_arrays(const OnlineTree& tree) {
+/// Appends a block's replayed rows; numbers come from the rows alone, not from the memory they are in.
+inline void append_replayed(const OnlineBlock& block, std::span<const int> columns, OnlineArrayStorage& out) {
+    const ReplayedRows& replayed = block.replayed();
+    std::vector<std::uint32_t> number(replayed.n_gradient_numbers(), OnlineBlock::none);
+    std::uint32_t n_gradients = 0;
+    const std::vector<OnlineBlock::FeaturePlace> rows = block.sorted_rows(true);
+    for (const auto& [feature, place] : rows) {
+        const auto steps = replayed.steps(OnlineBlock::n_steps(place), OnlineBlock::number(place));
+        out.replayed_feature.push_back(feature);
+        out.replayed_steps.push_back(static_cast<std::uint8_t>(steps.size()));
+        for (const ReplayedStep& step : steps) {
+            if (number[step.gradient] == OnlineBlock::none) {
+                number[step.gradient] = n_gradients++;
+                const float* g = replayed.gradient(step.gradient, block.stride());
+                for (int c : columns) out.gradient.push_back(g[c]);
+            }
+            out.step_gradient.push_back(number[step.gradient]);
+            out.step_value.push_back(step.value);
+        }
+    }
+    out.block_replayed.push_back(std::ssize(rows));
+    out.block_gradients.push_back(n_gradients);
+}
+
+/// Nodes are numbered breadth first: threads make them in any order. With `replay`, all rows come as weights.
+inline OnlineArrayStorage to_arrays(const OnlineTree& tree, bool replay = false) {
     OnlineArrayStorage out;
     const CanonicalTree canonical(tree);
     std::vector<std::int32_t> number(tree.n_nodes());
     for (std::size_t i = 0; i < canonical.node.size(); ++i) number[canonical.node[i]] = static_cast<std::int32_t>(i);
     out.parent = canonical.parent;
     out.label = canonical.label;
+    std::vector<float> scratch;
     auto add = [&](const OnlineBlock* block, std::int32_t node) {
         if (!block) return;
         std::vector<int> columns;
@@ -79,24 +129,88 @@ inline OnlineArrayStorage to_arrays(const OnlineTree& tree) {
             if (block->child[c] != vacant_column) columns.push_back(c);
         out.block_node.push_back(node);
         out.block_columns.push_back(std::ssize(columns));
-        out.block_rows.push_back(block->n_rows());
         out.block_updates.push_back(static_cast<std::int64_t>(block->n_updates));
         out.block_scale.push_back(block->scale);
         for (int c : columns)
             out.column_child.push_back(block->child[c] >= 0 ? number[block->child[c]] : block->child[c]);
-        const std::vector<std::uint32_t> features = block->features();
-        out.feature.insert(out.feature.end(), features.begin(), features.end());
-        for (std::uint32_t r = 0; r < block->n_rows(); ++r) {
-            const float* w = block->row(r);
+        std::int64_t n_rows = 0;
+        for (const auto& [feature, place] : block->rows_in_order()) {
+            if (!replay && !OnlineBlock::is_stored(place)) break;
+            const float* w = block->weights(place, scratch);
+            out.feature.push_back(feature);
             for (int c : columns) out.weight.push_back(w[c]);
             if (block->has_sums())
                 for (int c : columns) out.sum.push_back(w[block->stride() + c]);
+            ++n_rows;
         }
+        out.block_rows.push_back(n_rows);
+        if (!replay) append_replayed(*block, columns, out);
     };
     for (std::int32_t v : canonical.node) add(tree.block(v), number[v]);
     add(tree.gate(), -1);
     return out;
 }
+
+/// Takes back the replayed rows of one block after another.
+class ReplayedReader {
+public:
+    ReplayedReader(const OnlineArrays<ArrayView>& in, std::size_t n_blocks) : in_(in) {
+        is_absent_ = in.block_replayed.empty() && in.block_gradients.empty();
+        check(is_absent_ || (in.block_replayed.size() == n_blocks && in.block_gradients.size() == n_blocks),
+              "block_replayed");
+        check(in.replayed_steps.size() == in.replayed_feature.size() && in.step_value.size() == in.step_gradient.size(),
+              "replayed_steps");
+        for (float v : in.step_value) check(std::isfinite(v), "step_value");
+        for (float g : in.gradient) check(std::isfinite(g), "gradient");
+    }
+
+    void read(std::size_t b, OnlineBlock& block) {
+        if (is_absent_) return;
+        const std::int64_t n_rows = in_.block_replayed[b], n_gradients = in_.block_gradients[b];
+        const auto n_columns = static_cast<std::size_t>(block.n_columns());
+        check(n_rows >= 0 && n_rows <= std::ssize(in_.replayed_feature) - static_cast<std::int64_t>(row_),
+              "block_replayed");
+        check(n_gradients >= 0 && n_gradients <= std::ssize(in_.step_gradient) &&
+                  n_gradients * n_columns <= in_.gradient.size() - gradient_,
+              "block_gradients");
+        block.reserve_features(static_cast<std::size_t>(n_rows));
+        std::int64_t n_named = 0;  // gradients, each by the first step that has it
+        for (std::int64_t r = 0; r < n_rows; ++r, ++row_) {
+            const std::uint32_t feature = in_.replayed_feature[row_];
+            const int n_steps = in_.replayed_steps[row_];
+            check(n_steps > 0 && n_steps <= ReplayedRows::most_steps &&
+                      n_steps <= std::ssize(in_.step_gradient) - static_cast<std::int64_t>(step_),
+                  "replayed_steps");
+            check(block.find(feature) == OnlineBlock::none, "a feature is listed twice");
+            for (int k = 0; k < n_steps; ++k, ++step_) {
+                const std::uint32_t g = in_.step_gradient[step_];
+                check(g < n_gradients && g <= n_named, "step_gradient");
+                if (g == n_named) {
+                    block.add_gradient(in_.gradient.subspan(gradient_ + g * n_columns, n_columns));
+                    ++n_named;
+                }
+                block.add_step(feature, {g, in_.step_value[step_]});
+            }
+        }
+        check(n_named == n_gradients, "block_gradients");
+        gradient_ += static_cast<std::size_t>(n_gradients) * n_columns;
+    }
+
+    void finish() const {
+        check(row_ == in_.replayed_feature.size() && step_ == in_.step_gradient.size() &&
+                  gradient_ == in_.gradient.size(),
+              "something is left over");
+    }
+
+private:
+    static void check(bool holds, const char* what) {
+        if (!holds) throw std::invalid_argument(std::string("online model arrays are inconsistent: ") + what);
+    }
+
+    const OnlineArrays<ArrayView>& in_;
+    bool is_absent_;
+    std::size_t row_ = 0, step_ = 0, gradient_ = 0;
+};
 
 /// Restores what to_arrays returned. Throws std::invalid_argument if the arrays are inconsistent; discard the tree
 /// then.
@@ -109,8 +223,10 @@ inline void from_arrays(const OnlineArrays<ArrayView>& in, std::int64_t n_labels
               in.block_updates.size() == n_blocks && in.block_scale.size() == n_blocks,
           "one entry a block is needed");
     for (std::int32_t label : in.label) check(label >= -1 && label < n_labels, "label");
-    for (std::uint32_t f : in.feature)
-        check(f < OnlineLearner::bias_feature / 2 || f == OnlineLearner::bias_feature, "feature");
+    for (const ArrayView<std::uint32_t>& features : {in.feature, in.replayed_feature})
+        for (std::uint32_t f : features)
+            check(f < OnlineLearner::bias_feature / 2 || f == OnlineLearner::bias_feature, "feature");
+    ReplayedReader replayed(in, n_blocks);
     const bool has_sums = tree.empty_block()->has_sums();
     check(has_sums ? in.sum.size() == in.weight.size() : in.sum.empty(), "sums");
     std::vector<std::unique_ptr<OnlineBlock>> blocks(in.parent.size());
@@ -136,9 +252,9 @@ inline void from_arrays(const OnlineArrays<ArrayView>& in, std::int64_t n_labels
         }
         check(node >= 0 || (n_columns == 1 && block->child[0] == OnlineTree::root), "the root's classifier");
         block->reserve_rows(static_cast<std::size_t>(n_rows));
+        block->reserve_features(static_cast<std::size_t>(n_rows));
         for (std::int64_t r = 0; r < n_rows; ++r) {
-            check(block->find_or_add(in.feature[feature + r]) == static_cast<std::uint32_t>(r),
-                  "a feature is listed twice");
+            check(block->add_row(in.feature[feature + r]) != OnlineBlock::none, "a feature is listed twice");
             float* w = block->row(static_cast<std::uint32_t>(r));
             for (std::int64_t c = 0; c < n_columns; ++c) {
                 const std::size_t at = weight + r * n_columns + c;
@@ -148,6 +264,7 @@ inline void from_arrays(const OnlineArrays<ArrayView>& in, std::int64_t n_labels
                 if (has_sums) w[block->stride() + c] = in.sum[at];
             }
         }
+        replayed.read(b, *block);
         column += n_columns;
         feature += n_rows;
         weight += n_rows * n_columns;
@@ -155,6 +272,7 @@ inline void from_arrays(const OnlineArrays<ArrayView>& in, std::int64_t n_labels
     }
     check(column == in.column_child.size() && feature == in.feature.size() && weight == in.weight.size(),
           "something is left over");
+    replayed.finish();
     tree.restore({in.parent.begin(), in.parent.end()}, {in.label.begin(), in.label.end()}, std::move(blocks),
                  std::move(gate));
 }
@@ -165,14 +283,14 @@ inline void from_arrays(const OnlineArrays<ArrayView>& in, std::int64_t n_labels
 inline float frozen_bias_factor(const OnlineLearner& learner) {
     if (learner.settings().normalize) return 1.0f;
     float of_bias = 0, of_features = 0;
+    std::vector<float> scratch;
     auto look_at = [&](const OnlineBlock& block) {
-        const std::vector<std::uint32_t> features = block.features();
-        for (std::uint32_t r = 0; r < block.n_rows(); ++r)
-            for (int c = 0; c < block.n_columns(); ++c) {
-                if (block.child[c] < 0) continue;
-                float& largest = features[r] == OnlineLearner::bias_feature ? of_bias : of_features;
-                largest = std::max(largest, std::abs(block.row(r)[c] * block.scale));
-            }
+        for (const auto& [feature, place] : block.sorted_rows()) {
+            const float* w = block.weights(place, scratch);
+            float& largest = feature == OnlineLearner::bias_feature ? of_bias : of_features;
+            for (int c = 0; c < block.n_columns(); ++c)
+                if (block.child[c] >= 0) largest = std::max(largest, std::abs(w[c] * block.scale));
+        }
     };
     for (int v = 0; v < learner.tree().n_nodes(); ++v)
         if (const OnlineBlock* block = learner.tree().block(v)) look_at(*block);
@@ -188,36 +306,38 @@ inline void freeze_block(const OnlineBlock& block, std::int64_t number, std::int
     std::vector<int> columns;
     for (int c = 0; c < block.n_columns(); ++c)
         if (block.child[c] >= 0) columns.push_back(c);
-    std::vector<std::uint32_t> features = block.features();
-    for (std::uint32_t& f : features)
-        if (f == OnlineLearner::bias_feature) f = static_cast<std::uint32_t>(n_features);
-    std::vector<std::uint32_t> order(features.size());
-    std::iota(order.begin(), order.end(), 0u);
-    std::ranges::sort(order, {}, [&](std::uint32_t r) { return features[r]; });
-    auto weight = [&](std::uint32_t r, int c) {
-        const float w = block.row(r)[c] * block.scale;
-        return features[r] == static_cast<std::uint32_t>(n_features) ? w / bias_factor : w;
+    std::vector<OnlineBlock::FeaturePlace> rows = block.sorted_rows();
+    for (auto& r : rows)  // the last of all
+        if (r.feature == OnlineLearner::bias_feature) r.feature = static_cast<std::uint32_t>(n_features);
+    std::vector<float> scratch;
+    auto weights = [&](const OnlineBlock::FeaturePlace& r) { return block.weights(r.place, scratch); };
+    auto scaled = [&](const OnlineBlock::FeaturePlace& r, float stored) {
+        const float w = stored * block.scale;
+        return r.feature == static_cast<std::uint32_t>(n_features) ? w / bias_factor : w;
     };
     for (std::size_t first = 0; first < columns.size(); first += max_panel_columns) {
         const std::size_t n_columns = std::min<std::size_t>(max_panel_columns, columns.size() - first);
         Panel panel;
         panel.node = number;
-        std::vector<float> inverse(n_columns);
-        for (std::size_t c = 0; c < n_columns; ++c) {
-            float largest = 0;
-            for (std::uint32_t r = 0; r < block.n_rows(); ++r)
-                largest = std::max(largest, std::abs(weight(r, columns[first + c])));
-            panel.child.push_back(static_cast<std::int32_t>(first + c));
-            panel.scale.push_back(largest / 127.0f);
-            inverse[c] = largest > 0 ? 127.0f / largest : 0.0f;
+        std::vector<float> inverse(n_columns), largest(n_columns, 0.0f);
+        for (const auto& r : rows) {
+            const float* stored = weights(r);
+            for (std::size_t c = 0; c < n_columns; ++c)
+                largest[c] = std::max(largest[c], std::abs(scaled(r, stored[columns[first + c]])));
         }
-        for (std::uint32_t r : order) {
+        for (std::size_t c = 0; c < n_columns; ++c) {
+            panel.child.push_back(static_cast<std::int32_t>(first + c));
+            panel.scale.push_back(largest[c] / 127.0f);
+            inverse[c] = largest[c] > 0 ? 127.0f / largest[c] : 0.0f;
+        }
+        for (const auto& r : rows) {
+            const float* stored = weights(r);
             std::uint32_t n_groups = 0;
             for (std::size_t g = 0; g * group_columns < n_columns; ++g) {
                 std::array<std::int8_t, group_columns> group{};
                 bool any = false;
                 for (std::size_t c = g * group_columns; c < std::min(n_columns, (g + 1) * group_columns); ++c) {
-                    const float w = weight(r, columns[first + c]);
+                    const float w = scaled(r, stored[columns[first + c]]);
                     if (!(std::abs(w) > prune)) continue;
                     any = true;
                     group[c % group_columns] = static_cast<std::int8_t>(std::lrint(w * inverse[c]));
@@ -228,7 +348,7 @@ inline void freeze_block(const OnlineBlock& block, std::int64_t number, std::int
                 ++n_groups;
             }
             if (n_groups == 0) continue;
-            panel.feature.push_back(features[r]);
+            panel.feature.push_back(r.feature);
             panel.row_group.push_back(panel.row_group.back() + n_groups);
         }
         append_panel(out, FrozenPanel(std::move(panel), n_all_features));
@@ -243,7 +363,7 @@ inline BlockStorage freeze_tree(const OnlineLearner& learner, const CanonicalTre
     const OnlineTree& tree = learner.tree();
     for (int v = 0; v < tree.n_nodes(); ++v)
         if (const OnlineBlock* block = tree.block(v))
-            for (std::uint32_t f : block->features())
+            for (const auto& [f, place] : block->sorted_rows())
                 if (f != OnlineLearner::bias_feature && f >= n_features)
                     throw std::invalid_argument("the learner has seen more than n_features features");
     const std::int64_t n_all = n_features + (learner.settings().bias != 0.0f);

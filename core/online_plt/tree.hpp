@@ -33,8 +33,8 @@ class OnlineTree {
 public:
     static constexpr int root = 0;
 
-    OnlineTree(const GrowthSettings& growth, bool has_sums, bool may_have_empty_rows)
-        : growth_(growth), has_sums_(has_sums), may_have_empty_rows_(may_have_empty_rows) {
+    OnlineTree(const GrowthSettings& growth, const StepRule& rule, bool may_have_empty_rows)
+        : growth_(growth), rule_(rule), may_have_empty_rows_(may_have_empty_rows) {
         new_node(-1, -1);
         block_[root] = empty_block();
         if (wants_theta(root) || is_gate_pending()) block_[root]->add_column(theta_column);
@@ -217,7 +217,7 @@ public:
             throw std::invalid_argument("online model: the root lacks theta");
     }
 
-    std::unique_ptr<OnlineBlock> empty_block() const { return std::make_unique<OnlineBlock>(has_sums_); }
+    std::unique_ptr<OnlineBlock> empty_block() const { return std::make_unique<OnlineBlock>(rule_); }
 
     /// Whether a policy may extend the tree at this node.
     bool wants_theta(int v) const {
@@ -318,7 +318,8 @@ private:
     }
 
     GrowthSettings growth_;
-    bool has_sums_, may_have_empty_rows_;
+    StepRule rule_;
+    bool may_have_empty_rows_;
     // Per node, with room for more than there are.
     int n_nodes_ = 0;
     std::vector<std::int32_t> parent_, label_, column_, n_leaves_, n_children_, n_leaf_children_, leaf_of_;

@@ -130,16 +130,19 @@ private:
             entries_.clear();
             append_hashed(i, hashed);
             slot_.clear(), value_.clear();
-            for (const Entry& entry : entries_) slot_.push_back(entry.feature), value_.push_back(entry.value);
+            for (const Entry& entry : entries_) {
+                slot_.push_back(table.data() + static_cast<std::size_t>(entry.feature) * stride);
+                value_.push_back(entry.value);
+            }
             for (int c = 0; c < stride; ++c)
                 sign[c] = c >= tile.n_columns ? 0.0f : tile.positive[e] >> c & 1u ? 1.0f : -1.0f;
             const int n = static_cast<int>(slot_.size());
-            k.score(table.data(), stride, slot_.data(), value_.data(), n, stride, score);
+            k.score(slot_.data(), value_.data(), n, stride, score);
             k.gradient(sign, tile.scale, row_weight_.empty() ? 1.0f : row_weight_[i], stride, score);
             const double decay = static_cast<double>(solver.learning_rate) * solver.l2;
             const auto rate =
                 static_cast<float>(solver.learning_rate / (1.0 + decay * static_cast<double>(tile.n_updates++)));
-            k.descend(table.data(), stride, slot_.data(), value_.data(), n, stride, score, rate / tile.scale);
+            k.descend(slot_.data(), value_.data(), n, stride, score, rate / tile.scale);
             tile.scale /= 1.0f + rate * solver.l2;
         }
     }
@@ -214,7 +217,7 @@ private:
     std::vector<const Entry*> row_;
     std::vector<int> length_;
     std::vector<float> squared_norm_, weight_;
-    std::vector<std::uint32_t> slot_;  ///< of one row, for FOBOS
+    std::vector<float*> slot_;  ///< of one row, for FOBOS
     std::vector<float> value_;
 };
 

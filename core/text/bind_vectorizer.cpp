@@ -46,6 +46,9 @@ void bind_vectorizer(nb::module_& m) {
         .def_prop_ro("n_terms", [](const Counted& c) { return c.terms.n_terms(); })
         .def_prop_ro("n_rows", [](const Counted& c) { return c.terms.n_rows(); })
         .def("n_rows_with", [](const Counted& c) { return counts_of(c, &CountedTerms::n_rows_with); })
+        .def(
+            "finish", [](Counted& c) { c.terms.finish(); }, nb::call_guard<nb::gil_scoped_release>(),
+            "Join and sort the terms, once all texts are counted.")
         .def("n_occurrences", [](const Counted& c) { return counts_of(c, &CountedTerms::n_occurrences); });
     nb::class_<BoundReader>(m, "TextReader",
                             "Texts as sparse rows: an analyzer, columns by vocabulary or hash, and weights.")
@@ -61,7 +64,8 @@ void bind_vectorizer(nb::module_& m) {
         .def("terms", &BoundReader::terms, "The vocabulary in order of columns.")
         .def("term_arrays", &BoundReader::term_arrays, "The vocabulary as UTF-8 and offsets.")
         .def("term", &BoundReader::term, "column"_a, "The term of a column.")
-        .def("count", &BoundReader::count, "texts"_a, "n_threads"_a, "All terms of a corpus.")
+        .def("new_corpus", &BoundReader::new_corpus, "n_threads"_a, "The terms of a corpus without texts so far.")
+        .def("count", &BoundReader::count, "counted"_a, "texts"_a, "Add texts to a corpus.")
         .def("adopt", &BoundReader::adopt, "counted"_a, "ranks"_a, "Take these terms of a corpus as the vocabulary.")
         .def("counted_rows", &BoundReader::counted_rows, "counted"_a, "ranks"_a,
              "The rows of the corpus that was counted.")

@@ -152,14 +152,16 @@ public:
 
     // --- training texts ---------------------------------------------------------------------------------------------
 
-    std::unique_ptr<Counted> count(const nb::list& texts, int n_threads) const {
-        auto counted = std::make_unique<Counted>(Counted{{settings_, stop_words_, n_threads}});
+    /// A corpus that `count` adds texts to, until `finish`.
+    std::unique_ptr<Counted> new_corpus(int n_threads) const {
+        return std::make_unique<Counted>(Counted{{settings_, stop_words_, n_threads}});
+    }
+
+    void count(Counted& counted, const nb::list& texts) const {
+        if (counted.terms.is_finished()) throw nb::value_error("the terms are sorted already: count all texts first");
         for_every_batch(texts, [&](std::span<const TextView> views, const CharacterTable* table) {
-            counted->terms.add(views, table);
+            counted.terms.add(views, table);
         });
-        nb::gil_scoped_release release;
-        counted->terms.finish();
-        return counted;
     }
 
     /// Takes the terms of these ranks as vocabulary, in this order.
@@ -176,6 +178,7 @@ public:
 
     /// The rows of the counted texts; `ranks` as `adopt` took them.
     CsrArrays counted_rows(const Counted& counted, const Longs& ranks) const {
+        if (!counted.terms.is_finished()) throw nb::value_error("finish the counting first");
         std::vector<std::int32_t> column_of(counted.terms.n_terms(), -1);
         std::int32_t column = 0;
         for (std::int64_t rank : view(ranks)) {

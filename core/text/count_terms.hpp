@@ -58,6 +58,8 @@ public:
 
     /// Once all texts are counted: joins and sorts the vocabularies.
     void finish() {
+        if (is_finished_) return;
+        is_finished_ = true;
         std::vector<std::vector<std::int32_t>> in_first(
             workers_.size());  // the number in the first worker's vocabulary
         Worker& first = workers_[0];
@@ -82,6 +84,7 @@ public:
         first.rank = std::move(rank);
     }
 
+    bool is_finished() const { return is_finished_; }
     std::size_t n_rows() const { return n_rows_; }
     std::size_t n_terms() const { return order_.size(); }
 
@@ -151,6 +154,7 @@ private:
     std::vector<Worker> workers_;
     std::vector<Piece> pieces_;
     std::vector<std::int32_t> order_;
+    bool is_finished_ = false;
 };
 
 }  // namespace ramify

@@ -13,12 +13,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
 from fastapi import FastAPI
 from ray import serve
 
+from ramify.cli.stream.lock import only_stream
 from ramify.serve.app import create_app
 from ramify.serve.follower import Follower
 from ramify.serve.service import Service
@@ -49,15 +51,25 @@ class Replica:
     def __init__(self, settings: Settings, learns: bool) -> None:
         self.settings, self.learns = settings, learns
         self.client: httpx.AsyncClient | None = None
+        self.starting = asyncio.Lock()
+        self.held = ExitStack()
+
+    async def start(self) -> httpx.AsyncClient:
+        """The application of this replica; requests that come meanwhile wait."""
+        async with self.starting:
+            if self.client is None:
+                if self.learns:  # no other process may serve the directory
+                    self.held.enter_context(only_stream(self.settings.model, "ray serve", patience=3.0))
+                app = await (learning_app if self.learns else answering_app)(self.settings)
+                self.client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1")
+        return self.client
 
     async def __call__(self, request):
         from starlette.responses import Response
 
-        if self.client is None:
-            app = await (learning_app if self.learns else answering_app)(self.settings)
-            self.client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1")
+        client = self.client or await self.start()
         path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
-        answer = await self.client.request(
+        answer = await client.request(
             request.method,
             path,
             params=request.query_params,
@@ -65,7 +77,8 @@ class Replica:
             headers={"content-type": request.headers.get("content-type", "application/json")}
             | {name: value for name, value in request.headers.items() if name == "idempotency-key"},
         )
-        return Response(answer.content, answer.status_code, media_type=answer.headers["content-type"])
+        headers = {name: value for name, value in answer.headers.items() if name != "content-length"}
+        return Response(answer.content, answer.status_code, headers)
 
 
 def start(model: Path, n_answering: int) -> None:

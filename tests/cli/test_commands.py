@@ -136,7 +136,7 @@ def test_predict_names_the_labels_that_the_library_names(answer):
 
 def test_a_file_is_answered_the_same_in_chunks(answer, monkeypatch):
     whole = answer("predict", "test.txt", "--model", "model", "--json")
-    monkeypatch.setattr("ramify.cli.data.CHUNK", 7)
+    monkeypatch.setattr("ramify.cli.rows.CHUNK", 7)
     assert answer("predict", "test.txt", "--model", "model", "--json") == whole
 
 

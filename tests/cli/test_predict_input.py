@@ -70,7 +70,7 @@ BAD = [
     (["--model", "notes-model"], b'{"text": "a"}\n{"text": 3}\n', 'stdin, line 2: "text" must be a string'),
     (["--model", "notes-model"], b'{"txt": "a"}\n', 'stdin, line 1: the object has no "text"'),
     (["--model", "notes-model"], b'[{"text": "a"}]\n', "stdin: this is one JSON array"),
-    (["--model", "notes-model"], b'id,text,"labels"\n1,nosebleed,R04.0\n', "stdin: tables (CSV, TSV) cannot be read"),
+    (["--model", "notes-model"], b'id,text,"labels"\n1,nosebleed\n', "stdin, line 2: the row has 2 fields, but"),
     (["--model", "notes-model", "--format", "jsonl"], b"nosebleed\n", "stdin, line 1, column 1: invalid JSON"),
     (["--model", "notes-model"], b"nose\0bleed\n", "stdin: this is a binary file"),
     (["--model", "notes-model"], b"fine\n\xff\n", "stdin, line 2, column 1: byte 0xff is not UTF-8"),
@@ -81,9 +81,9 @@ BAD = [
     (["--model", "model"], b'{"text": "a"}\n', "stdin gives texts, but the model was trained on numbers"),
     (["--model", "model"], b"1 300 40\n0 1:x\n", "stdin, line 2, column 3: feature '1:x'"),
     (["--model", "model"], b"1 200 40\n0 1:1\n", "stdin: the data have 200 features, the model 300"),
-    (["papers.csv", "--model", "notes-model"], None, "papers.csv: tables (CSV, TSV) cannot be read"),
-    (["papers.csv.gz", "--model", "notes-model"], None, "papers.csv.gz: tables (CSV, TSV) cannot be read"),
-    (["table.txt", "--model", "notes-model"], None, "table.txt: tables (CSV, TSV) cannot be read"),
+    (["papers.csv", "--model", "notes-model"], None, 'papers.csv, line 1: no column is called "text"'),
+    (["papers.csv.gz", "--model", "notes-model"], None, 'papers.csv.gz, line 1: no column is called "text"'),
+    (["papers.csv", "--model", "model"], None, "papers.csv: these are texts, but the model was trained on numbers"),
     (["array.json", "--model", "notes-model"], None, "array.json: this is one JSON array"),
     (["test.txt", "--model", "notes-model"], None, "test.txt: these are numbers (300 features)"),
     (["test.svm", "--model", "notes-model"], None, "test.svm: these are numbers"),
@@ -92,9 +92,8 @@ BAD = [
 
 @pytest.mark.parametrize(("arguments", "stdin", "message"), BAD)
 def test_input_that_does_not_fit_the_model_is_rejected(predict, folder, arguments, stdin, message):
-    table = "text,labels\nnosebleed,R04.0\n"
-    for name in ("papers.csv", "table.txt"):
-        (folder / name).write_text(table)
+    table = "title,labels\nnosebleed,R04.0\n"
+    (folder / "papers.csv").write_text(table)
     (folder / "papers.csv.gz").write_bytes(gzip.compress(table.encode()))
     (folder / "array.json").write_text('[\n  {"text": "nosebleed"}\n]\n')
     assert run(["convert", "test.txt", "test.svm"]) == 0

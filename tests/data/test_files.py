@@ -67,7 +67,7 @@ def test_damaged_gzip_is_rejected(tmp_path):
         (b"", "the file is empty"),
         (gzip.compress(b"", mtime=0), "the file is empty"),
         (b"\x7fELF\x02\x01\0\0", "a binary file"),
-        ("1 2 3\n".encode("utf-16"), "save it as UTF-8"),
+        ("1 2 3\n".encode("utf-16-le"), "a binary file"),
     ],
 )
 def test_content_that_is_not_text_is_rejected(tmp_path, load, content, message):

@@ -66,8 +66,8 @@ def test_the_format_can_be_passed(tmp_path):
     with pytest.raises(DataError, match="the header holds '1:1'"):
         load_data(path, "xmc")
     assert load_data(path, "libsvm", zero_based=True, n_features=7, n_labels=3).X.shape == (1, 7)
-    with pytest.raises(ValueError, match="format must be one of xmc, libsvm, jsonl, fasttext, npz, got 'csv'"):
-        load_data(path, "csv")
+    with pytest.raises(ValueError, match=r"format must be one of xmc, libsvm, jsonl, fasttext, npz, csv, .*got 'xls'"):
+        load_data(path, "xls")
 
 
 def test_names_can_be_lists_or_files(tmp_path):
@@ -159,11 +159,10 @@ def test_labels_can_be_missing_unless_required(tmp_path):
         ('{"txt": "x", "labels": []}', 'the object has no "text"\nhint: a line looks like {"text"'),
         ('{"text": null, "labels": []}', '"text" must be a string, got null'),
         ('{"text": true, "labels": []}', '"text" must be a string, got true'),
-        ('{"text": "x", "labels": "a"}', r'"labels" must be a list, got a string\nhint: write "labels": \["a"\]'),
-        ('{"text": "x", "labels": {"a": 1}}', '"labels" must be a list of strings, got an object'),
-        ('{"text": "x", "labels": null}', '"labels" must be a list of strings, got null'),
-        ('{"text": "x", "labels": ["a", 7]}', '"labels" must contain strings, got the number 7\nhint: add quotes.*"7"'),
-        ('{"text": "x", "labels": [["a"]]}', '"labels" must contain strings, got a list'),
+        ('{"text": "x", "labels": {"a": 1}}', '"labels" must hold strings or numbers, got an object'),
+        ('{"text": "x", "labels": true}', '"labels" must hold strings or numbers, got true'),
+        ('{"text": "x", "labels": [null]}', '"labels" must hold strings or numbers, got null'),
+        ('{"text": "x", "labels": [["a"]]}', '"labels" must hold strings or numbers, got a list'),
         (r'{"text": "\ud800", "labels": []}', '"text" contains half of a surrogate pair'),
         (r'{"text": "x", "labels": ["\udfff"]}', '"labels" contains half of a surrogate pair'),
     ],

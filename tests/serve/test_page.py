@@ -20,7 +20,7 @@ NOTES = [
     ("stone in the ureter", ["N20.1", "N20"]),
     ("persistent dry cough", ["R05"]),
     ("nosebleed", ["R04.0"]),
-] * 20
+] * 40
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
@@ -101,6 +101,7 @@ def test_a_correction_with_a_new_label_changes_the_answer(page, service):
     type_text(page, "glass splinter in the thumb")
     while page.locator("#chosen button").count():
         page.locator("#chosen button").first.click()
+    assert "none applies" in page.locator("#none-chosen:visible").text_content()
     page.fill("#add", "S61 open wound")
     page.wait_for_selector("#found li")
     assert "New label" in page.locator("#found li").last.text_content()
@@ -147,6 +148,7 @@ def test_learning_is_shown(page):
     assert page.locator("#numbers dd").first.text_content() >= "1"
     assert page.locator("#frequent li").count() >= 5
     assert "P@1" in page.get_attribute("#charts svg", "aria-label")
+    assert page.locator("#charts .up").first.text_content() == "100 %50 %0.0 %"
 
 
 def test_the_tree_is_browsed_down_and_up(page):

@@ -173,3 +173,24 @@ def test_logs_omit_the_texts_unless_asked(tmp_path, capsys):
         said = capsys.readouterr().err
         assert all(json.loads(line)["event"] == "request" for line in said.splitlines())
         assert ("secret diagnosis" in said) == log_texts
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "status"),
+    [("origin", "http://[", 403), ("origin", "null", 403), ("content-length", "9" * 5000, 413), ("host", "[::1", 421)],
+)
+def test_a_malformed_header_is_refused(tmp_path, name, value, status):
+    with application(tmp_path / "live", is_new=True) as client:
+        headers = {"content-type": "application/json", name: value}
+        answer = client.post("/v1/predict", content=b'{"texts": ["a"]}', headers=headers)
+        assert answer.status_code == status
+        assert answer.json()["detail"]
+
+
+def test_guessing_keys_is_limited_by_address(tmp_path):
+    keys = tmp_path / "keys.json"
+    add_key(keys, "alice", ["ask"])
+    with application(tmp_path / "live", is_new=True, keys=keys, rate=2.0) as client:
+        asked = [client.get("/v1/progress", headers={"authorization": "Bearer guess"}) for _ in range(6)]
+        assert asked[0].status_code == 401
+        assert asked[-1].status_code == 429

@@ -47,7 +47,7 @@ def compare_steps(rule, policy, is_multiclass, tolerance, n_rows=50):
     weight = rng.choice([0.5, 1.0, 2.0], n_rows).astype(np.float32)
     changes = {**RULES[rule], "policy": policy, "is_multiclass": is_multiclass}
     core = learn(learner(**changes), X, Y, weight)
-    state = core.state(1)
+    state = core.state(1, replay=True)
     settings = {**SETTINGS, **changes}
     twin = incremental_plt(state["parent"], state["label"], X.toarray(), Y.toarray(), weight, settings)
     blocks = blocks_of(state, N_FEATURES)
@@ -78,7 +78,7 @@ class Grown:
         self.n_labels, self.is_multiclass = n_labels, is_multiclass
         self.X = random_rows(rng, 5, N_FEATURES)
         bias = RULES[rule].get("bias", SETTINGS["bias"])
-        self.state = self.core.state(1)
+        self.state = self.core.state(1, replay=True)
         self.expected = np.array(
             [
                 label_probabilities(self.state, x, n_labels, is_multiclass)

@@ -48,7 +48,7 @@ def stream(seed, n_rows=60, n_labels=25, multiclass=False):
 
 def weights_by_labels(clf):
     """Weights and sums of every node's classifier, under the set of labels below the node; zeros are left out."""
-    state = clf.model_.learner.state(1)
+    state = clf.model_.learner.state(1, replay=True)
     parent, label = state["parent"], state["label"]
     below = [set() for _ in parent]
     for node in np.flatnonzero(label >= 0):

@@ -22,12 +22,18 @@ def keep_best(answer: sparse.csr_array, top_k: int | None, threshold: Threshold)
     needed = threshold[answer.indices] if isinstance(threshold, np.ndarray) else np.float32(threshold)
     kept = answer.data >= needed
     if top_k is not None:
-        order = np.lexsort((answer.indices, -answer.data, row_of))
+        order = best_first(answer)
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = np.arange(len(order)) - np.repeat(answer.indptr[:-1], np.diff(answer.indptr))
         kept &= rank < top_k
     indptr = np.concatenate([[0], np.cumsum(np.bincount(row_of[kept], minlength=answer.shape[0]))])
     return csr_rows(answer.data[kept], answer.indices[kept], indptr, answer.shape)
+
+
+def best_first(answer: sparse.csr_array) -> NDArray[np.int64]:
+    """Positions of the entries, row by row, the best of a row first and the smaller column first among equals."""
+    row_of = np.repeat(np.arange(answer.shape[0]), np.diff(answer.indptr))
+    return np.lexsort((answer.indices, -answer.data, row_of)).astype(np.int64, copy=False)
 
 
 def node_thresholds(tree: LabelTree, threshold: Threshold) -> tuple[float, NDArray[np.float32] | None]:

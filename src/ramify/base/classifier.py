@@ -22,9 +22,11 @@ from ramify.base.model import NO_OPTIONS, Model
 from ramify.base.model_lock import ModelLock
 from ramify.base.row_length import warn_of_length
 from ramify.base.schema import Schema
+from ramify.base.stream_schema import StreamSchema
 from ramify.base.training import TrainingData, draw_seed, weighted_rows
 from ramify.common.progress import shown
 from ramify.common.validation import check_jobs, number_of_threads
+from ramify.data.hierarchy import Hierarchy
 from ramify.decide.decisions import check_thresholds
 from ramify.explain.score import ExplainedLabel
 from ramify.registry import make_classifier, presets_of
@@ -101,7 +103,26 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         self, X: Any, y: Any, sample_weight: ArrayLike | None, classes: ArrayLike | None = None
     ) -> FittedModel:
         data = self._read_training_data(X, y, sample_weight, classes)
-        return FittedModel(data.schema, self._train(data), seed=data.seed)
+        return self._fitted_from(data)
+
+    def _fitted_from(self, data: TrainingData) -> FittedModel:
+        hierarchy = self._hierarchy_of(data.schema)  # before the training, so that it fails early
+        return FittedModel(data.schema, self._train(data), seed=data.seed, hierarchy=hierarchy)
+
+    def _hierarchy_of(self, schema: Schema) -> Hierarchy | None:
+        """The checked `hierarchy`; only a stream may mention labels that are not known yet."""
+        given = getattr(self, "hierarchy", None)
+        if given is None:
+            return None
+        hierarchy = Hierarchy.from_mapping(given)
+        if schema.is_multiclass:
+            raise ValueError(
+                "hierarchy needs label collections: with one class a row, a label and its parent exclude each other. "
+                "Give each row a list of its labels, the parents among them"
+            )
+        if not isinstance(schema, StreamSchema):
+            hierarchy.check_known(schema.labels)
+        return hierarchy
 
     def _accept(self, piece: Any) -> Any:
         """Reject a later piece of a stream whose labels the model cannot learn; classifiers that learn use it."""
@@ -319,6 +340,14 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         if thresholds is None:
             raise AttributeError(f"this {type(self).__name__} has no tuned thresholds")
         return thresholds
+
+    @property
+    def hierarchy_(self) -> dict[Any, list[Any]]:
+        """The parents of each label that has some, as `hierarchy` gave them."""
+        hierarchy = self._attribute("hierarchy_").hierarchy
+        if hierarchy is None:
+            raise AttributeError(f"this {type(self).__name__} has no hierarchy")
+        return hierarchy.to_mapping()
 
     @property
     def seed_(self) -> int:

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from ramify.base.answers import Threshold, best_columns, keep_best, no_entries, one_row, same_columns
+from ramify.base.answers import Threshold, best_columns, best_first, keep_best, no_entries, one_row, same_columns
+from ramify.base.coherent import CoherentAnswers
 from ramify.base.model import NO_OPTIONS, Model, Query, State
 from ramify.base.model_lock import ModelLock
 from ramify.base.online_model import OnlineModel
@@ -20,8 +21,9 @@ from ramify.base.schema import Row, Schema
 from ramify.base.stream_schema import StreamSchema, schema_from_state
 from ramify.common.validation import check_integer, check_number
 from ramify.data.csr import csr_rows
+from ramify.data.hierarchy import Hierarchy
 from ramify.decide.decisions import check_thresholds
-from ramify.explain.score import ExplainedLabel, Span, Wording
+from ramify.explain.score import ExplainedLabel, RaisedBy, Span, Wording
 from ramify.explain.spans import every_row_without_one, supporting_spans
 
 # Multi-label answers hold at least this probability when nothing is asked for; `predict` returns labels from a half on.
@@ -32,8 +34,8 @@ DECISION_THRESHOLD = 0.5
 class FittedModel:
     """Reads queries by the schema, asks the model, and names the labels of the answer.
 
-    `n_threads` and `options` (of the method's search) apply where a call gives none. `lock` is held while the schema or
-    the model change, and while they are saved.
+    `n_threads` and `options` (of the method's search) apply where a call gives none. With a `hierarchy`, no label is
+    less probable than one below it. `lock` is held while the schema or the model change, and while they are saved.
     """
 
     def __init__(
@@ -44,12 +46,14 @@ class FittedModel:
         seed: int,
         thresholds: NDArray[np.float32] | None = None,
         options: Mapping[str, Any] = NO_OPTIONS,
+        hierarchy: Hierarchy | None = None,
     ) -> None:
         self.schema = schema
         self.model = model
         self.seed = seed
         self.thresholds = thresholds  # of `predict`, one per label, if they were tuned
         self.options = options
+        self.hierarchy = hierarchy
         self.n_threads = 1
         self.lock = ModelLock()
 
@@ -75,8 +79,9 @@ class FittedModel:
         query = self.query(top_k, threshold)
         if labels is None:
             return self.search(rows, query)
-        columns = np.unique(self.schema.labels.columns(labels))
-        return keep_best(self.search_named(rows, columns, query), query.top_k, query.threshold)
+        found = self.search_named(rows, np.unique(self.schema.labels.columns(labels)), query)
+        keep = keep_best if self.coherent is None else self.coherent.keep_best
+        return keep(found, query.top_k, query.threshold)
 
     def predict(self, X: Any) -> Any:
         """The most probable class of each row, or a csr_array of 0 and 1 with the labels that reach their threshold."""
@@ -94,9 +99,11 @@ class FittedModel:
             row = self.schema.plain_row(X)
             if row is not None:
                 return [self.label_row(row, top_k, threshold)]
-        answer = self.search(self.schema.rows(X), self.query(top_k, threshold))
-        row_of = np.repeat(np.arange(answer.shape[0]), np.diff(answer.indptr))
-        order = np.lexsort((answer.indices, -answer.data, row_of))
+        return self.pairs(self.search(self.schema.rows(X), self.query(top_k, threshold)))
+
+    def pairs(self, answer: sparse.csr_array) -> list[list[tuple[Any, float]]]:
+        """The (label, probability) pairs of each row of an answer, best first."""
+        order = best_first(answer) if self.coherent is None else self.coherent.best_first(answer)
         labels = self.schema.labels_of(answer.indices[order])
         pairs = list(zip(labels, answer.data[order].tolist(), strict=True))
         return [pairs[start:stop] for start, stop in itertools.pairwise(answer.indptr.tolist())]
@@ -117,6 +124,12 @@ class FittedModel:
         column = int(self.schema.labels.columns([label])[0])
         raw = self.model.explain(*row, column, self.query())
         explanation: ExplainedLabel = raw.describe(Wording(self.schema, self.schema.terms_of(x), top), column)
+        if self.coherent is not None:
+            raised = self.coherent.source(*row, column, self.query())
+            if raised.column != column:
+                column = raised.column
+                by = RaisedBy(self.schema.label_of(column), self.schema.label_name(column), raised.own)
+                explanation = replace(explanation, probability=raised.probability, raised_by=by)
         spans = self._spans(x, row, column)
         return replace(explanation, spans=spans) if spans else explanation
 
@@ -137,16 +150,28 @@ class FittedModel:
             top_k = min(check_integer("top_k", top_k, at_least=1), self.schema.n_labels)
         return Query(top_k, self._check_threshold(threshold), self.n_threads, self.options)
 
+    @property
+    def coherent(self) -> CoherentAnswers | None:
+        """The model's answers as the hierarchy wants them; None without one."""
+        if self.hierarchy is None:
+            return None
+        return CoherentAnswers(self.model, self.hierarchy, self.schema.labels)
+
+    @property
+    def answers(self) -> Model | CoherentAnswers:
+        """What answers queries: the model, or the model as the hierarchy wants it."""
+        return self.model if self.hierarchy is None else CoherentAnswers(self.model, self.hierarchy, self.schema.labels)
+
     def search(self, rows: sparse.csr_array, query: Query) -> sparse.csr_array:
         """`Model.search`, for no rows too."""
-        return self.model.search(rows, query) if rows.shape[0] else no_entries(0, self.schema.n_labels)
+        return self.answers.search(rows, query) if rows.shape[0] else no_entries(0, self.schema.n_labels)
 
     def search_named(self, rows: sparse.csr_array, columns: NDArray[np.int32], query: Query) -> sparse.csr_array:
         """Probabilities of the same labels for every row."""
         n = rows.shape[0]
         every_row = same_columns(np.ones((n, len(columns)), dtype=np.float32), columns, self.schema.n_labels)
         if n:
-            every_row.data = self.model.named(rows, every_row, query)
+            every_row.data = self.answers.named(rows, every_row, query)
         return every_row
 
     def label_row(self, row: Row, top_k: Any, threshold: Any) -> list[tuple[Any, float]]:
@@ -156,7 +181,7 @@ class FittedModel:
             top_k = top_k if type(top_k) is int and top_k >= 1 else check_integer("top_k", top_k, at_least=1)
             top_k = min(top_k, max(self.schema.n_labels, 1))
         threshold = 0.0 if threshold is None else check_number("threshold", threshold, at_least=0, at_most=1)
-        columns, probabilities = self.model.search_row(*row, Query(top_k, threshold, self.n_threads, self.options))
+        columns, probabilities = self.answers.search_row(*row, Query(top_k, threshold, self.n_threads, self.options))
         return list(zip(self.schema.labels.names(columns), probabilities.tolist(), strict=True))
 
     def _probabilities_of_row(self, row: Row, top_k: int | None, threshold: float | None) -> Any:
@@ -164,7 +189,7 @@ class FittedModel:
         is_dense = top_k is None and threshold is None and self.schema.is_multiclass
         if top_k is None and threshold is None and not is_dense:
             threshold = DEFAULT_MIN_PROBABILITY
-        columns, probabilities = self.model.search_row(*row, self.query(top_k, threshold))
+        columns, probabilities = self.answers.search_row(*row, self.query(top_k, threshold))
         if is_dense:
             answer = np.zeros((1, self.schema.n_labels), dtype=np.float32)
             answer[0, columns] = probabilities
@@ -209,6 +234,8 @@ class FittedModel:
     def values(self) -> dict[str, Any]:
         """All but the model, for a model file."""
         values = {"schema": self.schema.state(), "seed": self.seed, "options": dict(self.options)}
+        if self.hierarchy is not None:
+            values["hierarchy"] = self.hierarchy.state()
         return values if self.thresholds is None else {**values, "thresholds": self.thresholds}
 
     @classmethod
@@ -232,8 +259,15 @@ class FittedModel:
             if not isinstance(thresholds, np.ndarray) or thresholds.ndim != 1 or len(thresholds) > schema.n_labels:
                 raise ValueError(f"expected thresholds of at most {schema.n_labels} labels, got {thresholds!r:.60}")
             thresholds = check_thresholds(thresholds, len(thresholds))
-        seed = check_integer("seed", fitted["seed"], at_least=0)
-        return cls(schema, restored, seed=seed, thresholds=thresholds, options=_checked_options(fitted["options"]))
+        hierarchy = Hierarchy.from_state(fitted["hierarchy"]) if "hierarchy" in fitted else None
+        return cls(
+            schema,
+            restored,
+            seed=check_integer("seed", fitted["seed"], at_least=0),
+            thresholds=thresholds,
+            options=_checked_options(fitted["options"]),
+            hierarchy=hierarchy,
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         with self.lock.reading():  # a schema that grows and its model must be copied at the same moment
@@ -244,16 +278,22 @@ class FittedModel:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         cls, model_state = state.pop("model")
+        state.setdefault("hierarchy", None)  # pickles of older versions have none
         self.__dict__.update(state, model=cls.from_state(model_state), lock=ModelLock())
 
 
+# Search options that are no counts, with the greatest value of each.
+_FRACTIONS = {"slack": 1.0, "power": None}
+
+
 def _checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Search options: a share such as `slack`, or counts of at least one."""
-    return {
-        name: value
-        if value is None
-        else check_number(name, value, at_least=0, at_most=1)
-        if name == "slack"
-        else check_integer(name, value, at_least=1, at_most=2**31 - 1)
-        for name, value in options.items()
-    }
+    """Search options of a file: numbers such as `slack`, or counts of at least one."""
+    return {name: _checked_option(name, value) for name, value in options.items()}
+
+
+def _checked_option(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if name in _FRACTIONS:
+        return check_number(name, value, at_least=0, at_most=_FRACTIONS[name])
+    return check_integer(name, value, at_least=1, at_most=2**31 - 1)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.base.rows import as_texts
+from ramify.data.series import plain_column
 
 
 def with_label_texts(
@@ -46,6 +47,7 @@ def _pairs(label_texts: Any) -> Iterable[tuple[Any, str]]:
 
 
 def _labels(y: Any) -> list[Any]:
+    y = plain_column(y)
     if y is None or hasattr(y, "indptr") or getattr(y, "ndim", 1) != 1 or isinstance(y, str):
         raise ValueError("label_texts needs y as lists of labels or as one class per row, not as a 0/1 array")
     return list(y.tolist() if hasattr(y, "tolist") else y)

@@ -62,4 +62,12 @@ def train_inside(given: ExtremeClassifier, n_jobs: int | None, data: TrainingDat
     schema = inner._schema_class.sharing(name, data.schema)
     seed = data.seed if inner.random_state is None else inner._draw_seed()
     model = inner._train(replace(data, schema=schema, seed=seed))
-    return Nested(name, FittedModel(schema, model, seed=seed, options=inner._search_options()))
+    hierarchy = inner._hierarchy_of(schema)
+    fitted = FittedModel(schema, model, seed=seed, options=inner._search_options(), hierarchy=hierarchy)
+    return Nested(name, fitted)
+
+
+def check_no_hierarchy(owner: str, inner: Any) -> None:
+    """Reject an inner classifier with a hierarchy where only the outer one's answers are seen."""
+    if getattr(inner, "hierarchy", None) is not None:
+        raise ValueError(f"give hierarchy= to the {owner}, not to the {type(inner).__name__} inside it")

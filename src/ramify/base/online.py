@@ -111,8 +111,9 @@ class OnlineClassifier(ExtremeClassifier):
         return self
 
     def _learn_first_piece(self, data: TrainingData) -> None:
-        model = self._new_model(data)
-        self._set_fitted(FittedModel(data.schema, model, seed=data.seed))  # a policy may query it while it learns
+        hierarchy, model = self._hierarchy_of(data.schema), self._new_model(data)
+        # A policy may query the model while it learns.
+        self._set_fitted(FittedModel(data.schema, model, seed=data.seed, hierarchy=hierarchy))
         try:
             self._learn(model, (data.X, data.Y, data.sample_weight), None)
         except BaseException:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import itertools
 import numbers
 from collections.abc import Iterator, Mapping
@@ -15,16 +16,22 @@ from scipy import sparse
 
 from ramify import _core
 from ramify.data.csr import check_csr, csr_rows
+from ramify.data.series import plain_column
 
 
-def as_texts(X: Any) -> list[str] | None:
-    """The texts of a list, Series or 1-D array of strings; None if X holds numbers.
+def as_texts(X: Any) -> Any:
+    """The texts of a list, Series or 1-D array of strings as a list; None if X holds numbers.
+
+    Texts of a file (`ramify.data.read_texts`) stay what they are, so that vectorizers read them in chunks.
 
     >>> as_texts(["acute chest pain"])
     ['acute chest pain']
     """
     if isinstance(X, str | bytes):
         raise ValueError(f"X must hold one text a row, got the single text {_shortened(X)}; wrap it in a list: [text]")
+    if hasattr(X, "text_chunks"):
+        return X
+    X = plain_column(X)
     if sparse.issparse(X) or getattr(X, "ndim", 1) != 1 or not hasattr(X, "__len__") or isinstance(X, Mapping):
         return None
     if isinstance(X, np.ndarray):
@@ -160,6 +167,8 @@ def canonical_rows(X: Any) -> sparse.csr_array:
     """
     if X.shape[1] > np.iinfo(np.int32).max:
         raise ValueError(f"X has {X.shape[1]} columns; at most {np.iinfo(np.int32).max} features are supported")
+    if not sparse.issparse(X) and X.dtype == np.float32 and X.flags.c_contiguous and X.size and X.all():
+        return full_rows(X)
     rows = check_csr("X", X) if sparse.issparse(X) else sparse.csr_array(X)
     if rows.dtype != np.float32:
         rows = rows.astype(np.float32)
@@ -174,6 +183,38 @@ def canonical_rows(X: Any) -> sparse.csr_array:
         rows = rows.copy()
         rows.eliminate_zeros()
     return rows
+
+
+def full_rows(X: NDArray[np.float32]) -> sparse.csr_array:
+    """Rows of an array without zeros. Their values are those of X itself, which is never written to: no search for
+    zeros, no copy.
+
+    >>> full_rows(np.array([[1, 2], [3, 4]], dtype=np.float32)).indices
+    array([0, 1, 0, 1], dtype=int32)
+    """
+    n_rows, n_columns = X.shape
+    rows = csr_rows(
+        X.reshape(-1), np.tile(_columns(n_columns), n_rows), np.arange(n_rows + 1) * np.int64(n_columns), X.shape
+    )
+    rows.has_canonical_format = True
+    return rows
+
+
+def full_row(x: Any, n_features: int) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
+    """A row given as a numpy array of finite floats without zeros; None if `canonical_rows` has to read it."""
+    if x.dtype.kind != "f" or x.shape not in ((n_features,), (1, n_features)) or not n_features:
+        return None
+    with np.errstate(over="ignore"):
+        values = np.ascontiguousarray(x.reshape(-1), dtype=np.float32)
+    columns = _columns(n_features)
+    return (columns, values) if values.all() and _core.is_plain_row(columns, values, n_features) else None
+
+
+@functools.lru_cache(maxsize=16)
+def _columns(n_columns: int) -> NDArray[np.int32]:
+    columns = np.arange(n_columns, dtype=np.int32)
+    columns.flags.writeable = False
+    return columns
 
 
 def plain_row(X: Any, n_features: int) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:

@@ -22,6 +22,7 @@ from ramify.base.rows import (
     as_one_row,
     as_texts,
     canonical_rows,
+    full_row,
     holds_no_rows,
     plain_row,
     read_numbers,
@@ -32,13 +33,14 @@ from ramify.common.progress import phase
 from ramify.common.validation import check_choice, check_integer
 from ramify.data.labels import LabelEncoding
 from ramify.data.names import NameTable
+from ramify.data.text_file import TEXT_FORMATS
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 Row = tuple[NDArray[np.int32], NDArray[np.float32]]
 
-_SOURCE_FORMATS = ("xmc", "libsvm", "libsvm-zero-based", "jsonl", "fasttext")
+_SOURCE_FORMATS = ("xmc", "libsvm", "libsvm-zero-based", *TEXT_FORMATS)
 _ONE_ROW_TYPES = (sparse.csr_array, sparse.csr_matrix)
 
 
@@ -115,7 +117,7 @@ class Schema:
         """One row as (indices, values): a dict feature -> value, a text, a 1-D array, or an array of one row."""
         if isinstance(x, Mapping):
             return row_from_dict(x, self.feature_index, self.n_features)
-        plain = self._text_row(x) if isinstance(x, str) else self.plain_row(x)
+        plain = self._text_row(x) if isinstance(x, str) else self.plain_row(x[None] if _is_vector(x) else x)
         if plain is not None:
             return plain
         rows = self.rows(as_one_row(x))
@@ -127,6 +129,9 @@ class Schema:
         """The row of one text, or of a CSR array that needs no conversion; None if `rows` has to read it."""
         if type(X) is list:
             return self._text_row(X[0]) if len(X) == 1 and type(X[0]) is str else None
+        if type(X) is np.ndarray:
+            is_plain = self.feature_names is None and self.vectorizer is None and X.ndim == 2
+            return full_row(X, self.n_features) if is_plain else None
         # With feature names, `rows` warns about arrays without them.
         if type(X) not in _ONE_ROW_TYPES or X.shape[0] != 1 or self.feature_names is not None:
             return None
@@ -281,6 +286,10 @@ class Schema:
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_given_index"}
+
+
+def _is_vector(x: Any) -> bool:
+    return type(x) is np.ndarray and x.ndim == 1
 
 
 def column_names_of(X: Any) -> NDArray[np.object_] | None:

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from ramify import metrics
 from ramify.cli import output
-from ramify.cli.data import LabelledRows, read_for, truth_for, widen
+from ramify.cli.data import LabelledRows, read_for, stacked, truth_for, widen
 from ramify.cli.options import n_jobs
 
 # Labels of each row that are ranked and whose probabilities are measured.
@@ -22,8 +22,16 @@ def evaluate_model(
     model: Any, data: LabelledRows, *, ks: list[int], depth: int = DEPTH, train: LabelledRows | None = None
 ) -> dict[str, Any]:
     """Every metric as a fraction; the propensity-scored ones if `train` is given."""
+    answers, found, decided = [], [], []
+    has_candidates, is_tuned = hasattr(model, "filter_"), hasattr(model, "thresholds_")
+    for X in data.chunks():  # the texts of a file are not all in memory
+        answers.append(model.predict_proba(X, top_k=max(depth, *ks)))
+        if has_candidates:
+            found.append(model.candidates(X))
+        if is_tuned:
+            decided.append(model.predict(X))
+    answer = stacked(answers)
     truth, n_unknown = truth_for(model, data)
-    answer = model.predict_proba(data.X, top_k=max(depth, *ks))
     P = widen(answer, max(truth.shape[1], answer.shape[1]))
     truth = widen(truth, P.shape[1])
     propensity = None
@@ -38,14 +46,13 @@ def evaluate_model(
         "unknown_labels": n_unknown,
         **metrics.evaluate(truth, P, ks=ks, propensity=propensity),
     }
-    if hasattr(model, "filter_"):
-        report["filter_recall"] = metrics.filter_recall(truth, widen(model.candidates(data.X), truth.shape[1]))
-    is_tuned = hasattr(model, "thresholds_")
-    decided = widen(model.predict(data.X), P.shape[1]) if is_tuned else _at_half(P)
+    if has_candidates:
+        report["filter_recall"] = metrics.filter_recall(truth, widen(stacked(found), truth.shape[1]))
+    chosen = widen(stacked(decided), P.shape[1]) if is_tuned else _at_half(P)
     report["decided"] = "with tuned thresholds" if is_tuned else "at p >= 0.5"
-    report["micro_f1"] = metrics.micro_f1(truth, decided)
-    report["macro_f1_empty_1"] = metrics.macro_f1(truth, decided, empty=1.0)
-    report["macro_f1_empty_0"] = metrics.macro_f1(truth, decided, empty=0.0)
+    report["micro_f1"] = metrics.micro_f1(truth, chosen)
+    report["macro_f1_empty_1"] = metrics.macro_f1(truth, chosen, empty=1.0)
+    report["macro_f1_empty_0"] = metrics.macro_f1(truth, chosen, empty=0.0)
     if model.is_multiclass_:
         report["accuracy"] = report["P@1"] if 1 in ks else metrics.precision_at_k(truth, P, 1)
     return report
@@ -58,18 +65,24 @@ def _at_half(P: csr_array) -> csr_array:
 
 
 def read_estimates(
-    model: Any, data: Path, format: Any, threads: int | None, tried: tuple[float, ...]
+    model: Any,
+    data: Path,
+    format: Any,
+    columns: Any,
+    threads: int | None,
+    tried: tuple[float, ...],
+    counter: Any = None,
 ) -> tuple[csr_array, csr_array]:
     """Probabilities down to the smallest cut, and the truth, for tuning thresholds; unknown labels are left out."""
     from ramify.decide.choice import CANDIDATES
 
     if model.is_multiclass_:
         raise ValueError("the model predicts one class per row, the most probable one: there are no thresholds to tune")
-    rows = read_for(model, data, format, n_jobs(threads))
+    rows = read_for(model, data, format, columns, threads=n_jobs(threads), counter=counter)
+    answer = stacked([model.predict_proba(X, top_k=CANDIDATES, threshold=1 / max(tried)) for X in rows.chunks()])
     truth, _ = truth_for(model, rows)
     if truth.shape[1] > model.n_labels_:
         truth = truth[:, : model.n_labels_]
-    answer = model.predict_proba(rows.X, top_k=CANDIDATES, threshold=1 / max(tried))
     return answer, widen(truth, model.n_labels_)
 
 

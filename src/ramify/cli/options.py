@@ -8,9 +8,12 @@ import sys
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from ramify.data.columns import Columns
 
 
 class DataFormat(str, Enum):
@@ -21,6 +24,10 @@ class DataFormat(str, Enum):
     jsonl = "jsonl"
     fasttext = "fasttext"
     npz = "npz"
+    csv = "csv"
+    tsv = "tsv"
+    parquet = "parquet"
+    arrow = "arrow"
 
 
 class RowFormat(str, Enum):
@@ -31,6 +38,10 @@ class RowFormat(str, Enum):
     jsonl = "jsonl"
     fasttext = "fasttext"
     npz = "npz"
+    csv = "csv"
+    tsv = "tsv"
+    parquet = "parquet"
+    arrow = "arrow"
     text = "text"
 
 
@@ -64,7 +75,10 @@ class Empty(str, Enum):
 
 
 # --- data and models ---
-DATA_HELP = "XMC text, libsvm, JSONL with text and labels, fastText's __label__ lines, or npz; gzip is unpacked."
+DATA_HELP = (
+    "Texts and labels (CSV, TSV, JSONL, fastText's __label__ lines, Parquet, Arrow), XMC text, libsvm or npz; "
+    "gzip is unpacked; - is stdin."
+)
 DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=DATA_HELP, show_default=False)]
 DataFiles = Annotated[list[Path], typer.Argument(metavar="DATA...", help=DATA_HELP, show_default=False)]
 Cluster = Annotated[
@@ -85,6 +99,29 @@ FormatOption = Annotated[
 RowFormatOption = Annotated[
     RowFormat | None,
     typer.Option("--format", help="Format of the rows; detected from name, content and model by default."),
+]
+TextColumn = Annotated[
+    list[str] | None,
+    typer.Option("--text-column", metavar="NAME", help="Column of the texts; several are joined. [default: text]"),
+]
+LabelColumn = Annotated[
+    list[str] | None,
+    typer.Option("--label-column", metavar="NAME", help="Column of the labels; repeatable. [default: labels]"),
+]
+LabelSeparator = Annotated[
+    str | None,
+    typer.Option("--label-separator", metavar="TEXT", help="What separates labels in a cell. [default in tables: ;]"),
+]
+IdColumn = Annotated[
+    str | None, typer.Option("--id-column", metavar="NAME", help="Column that names the rows in answers.")
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option("--encoding", metavar="NAME", help="Such as cp1252. [default: by byte order mark, else utf-8]"),
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option("--delimiter", metavar="CHAR", help="Of a table: , or ; or tab; found by the first rows by default."),
 ]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Number of threads; all cores by default.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
@@ -132,6 +169,35 @@ CList = Annotated[
     str | None,
     typer.Option("--c", metavar="C,C,…", help="Candidates c for cuts (1/c) or initial thresholds; see the docs."),
 ]
+
+
+def columns_of(
+    text_column: list[str] | None = None,
+    label_column: list[str] | None = None,
+    label_separator: str | None = None,
+    id_column: str | None = None,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+) -> Columns:
+    r"""The choice of columns on a command line, where a tab may be written as \t or "tab".
+
+    >>> columns_of(["title", "body"], label_separator="|", delimiter="tab").delimiter
+    '\t'
+    """
+    from ramify.data.columns import Columns
+    from ramify.data.encodings import check_encoding
+
+    if encoding is not None:
+        check_encoding(encoding)
+    tabs = {"tab": "\t", "\\t": "\t"}
+    return Columns(
+        tuple(text_column or ()),
+        tuple(label_column or ()),
+        None if label_separator is None else label_separator.replace("\\t", "\t"),
+        id_column,
+        encoding,
+        None if delimiter is None else tabs.get(delimiter, delimiter),
+    )
 
 
 def examples(*commands: str) -> str:

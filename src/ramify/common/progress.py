@@ -21,6 +21,25 @@ class Counter(Protocol):
     def total(self) -> int: ...
 
 
+class RowCounter:
+    """Rows so far, and, where it is known, how much of the input they are: `done` of `total`."""
+
+    def __init__(self, total: int = 0) -> None:
+        self.rows = self.done = 0
+        self.total = total
+        self._started = time.perf_counter()
+
+    def __str__(self) -> str:
+        """
+        >>> str(RowCounter())
+        ''
+        """
+        took = time.perf_counter() - self._started
+        if not self.rows or took < 0.1:
+            return ""
+        return f"{self.rows:,} rows, {self.rows / took:,.0f}/s"
+
+
 class Phases:
     """The duration of each phase in seconds, and the optional display."""
 
@@ -45,7 +64,9 @@ class Phases:
             self._display.stop()
 
     def _show(self, name: str, counter: Counter | None) -> TaskID | None:
-        return None if self._display is None else self._display.add_task(name, total=None, counter=counter)
+        if self._display is None:
+            return None
+        return self._display.add_task(name, total=None, counter=counter, rows="")
 
 
 _current: ContextVar[Phases | None] = ContextVar("ramify_phases", default=None)
@@ -101,6 +122,8 @@ def _display() -> Progress:
                 counter: Counter | None = task.fields.get("counter")
                 if counter is not None and counter.total > 0:
                     self.update(task.id, completed=min(counter.done, counter.total), total=counter.total)
+                if isinstance(counter, RowCounter):
+                    self.update(task.id, rows=str(counter))
             return super().get_renderables()
 
     return PolledProgress(
@@ -108,6 +131,7 @@ def _display() -> Progress:
         TextColumn("{task.description}"),
         BarColumn(bar_width=32),
         TimeElapsedColumn(),
+        TextColumn("{task.fields[rows]}"),
         console=Console(stderr=True),
         transient=True,
     )

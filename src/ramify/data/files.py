@@ -21,7 +21,9 @@ PathLike: TypeAlias = str | os.PathLike[str]
 GZIP_MAGIC = b"\x1f\x8b"
 ZIP_MAGIC = b"PK\x03\x04"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")  # of UTF-16 and UTF-32
 _TRUNCATED = "the file is truncated or damaged; download or write it again"
+_NOT_UTF8 = "save the file as UTF-8, or give its --encoding, such as cp1252 for tables of a spreadsheet on Windows"
 _READ_AT_ONCE = 1 << 18
 
 
@@ -52,15 +54,19 @@ def read_start(path: PathLike, n_bytes: int = 65536) -> bytes:
         return stream.read(n_bytes)
 
 
-def check_is_text(start: bytes, path: PathLike) -> None:
-    """Raise if the content cannot be text: it is empty, a zip archive, or contains zero bytes."""
+def check_is_text(start: bytes, path: PathLike, *, is_decoded: bool = False) -> None:
+    """Raise if the content cannot be text: it is empty, a zip archive, or contains zero bytes.
+
+    `is_decoded`: it will be read by its byte order mark, so that zero bytes are allowed in UTF-16 and UTF-32.
+    """
     if not start:
         raise DataError("the file is empty", path, hint="check how it was written")
     if start.startswith(ZIP_MAGIC):
         raise DataError("this is a zip archive, not text", path, hint='if it is an npz file, use format="npz"')
-    if b"\0" in start:
-        hint = "save it as UTF-8 text" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "check that it is the right file"
-        raise DataError("this is a binary file, not text", path, hint=hint)
+    has_mark = start[:2] in WIDE_MARKS or start[:4] == b"\0\0\xfe\xff"
+    if b"\0" in start and not (is_decoded and has_mark):
+        hint = "check that it is the right file; if it is text, give its --encoding, such as utf-16"
+        raise DataError("this is a binary file, not text", path, hint="save it as UTF-8 text" if has_mark else hint)
 
 
 def iter_lines(path: PathLike) -> Iterator[tuple[int, str]]:
@@ -78,7 +84,7 @@ def decode_line(line: bytes, path: PathLike, number: int) -> str:
     except UnicodeDecodeError as error:
         column = len(line[: error.start].decode("utf-8")) + 1
         message = f"byte 0x{line[error.start]:02x} is not UTF-8"
-        raise DataError(message, path, number, column, "save the file as UTF-8") from error
+        raise DataError(message, path, number, column, _NOT_UTF8) from error
 
 
 def read_names(path: PathLike) -> list[str]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify.data.csr import check_csr, csr_rows
+from ramify.data.series import plain_column
 
 Kind: TypeAlias = Literal["indicator", "collections", "classes"]
 
@@ -31,7 +32,7 @@ def read_labels(Y: Any, kind: Kind | None) -> tuple[Kind, Any]:
     """Return the kind of Y, and for "indicator" a csr_array, otherwise all labels and the indptr of the rows."""
     if Y is None:
         raise ValueError("fit requires y to be passed, but the target y is None")
-    found, content = _read_any(Y, kind)
+    found, content = _read_any(plain_column(Y), kind)
     if kind is not None and found != kind:
         names = {"indicator": "a 0/1 array", "collections": "label collections", "classes": "one class per row"}
         raise ValueError(f"Y is {names[found]}, but the model was trained with {names[kind]}")

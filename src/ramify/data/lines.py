@@ -10,11 +10,13 @@ from typing import Any, Literal, TypeAlias
 
 from ramify import _core
 from ramify.common.validation import number_of_threads
+from ramify.data.columns import Columns, TextRow
 from ramify.data.csr import csr_rows
 from ramify.data.dataset import Dataset
 from ramify.data.errors import DataError
 from ramify.data.files import PathLike, check_is_text, data_errors, decode_line, iter_lines, open_unpacked, read_start
 from ramify.data.jsonl import parse_record
+from ramify.data.tables import TableParser
 from ramify.data.xmc import data_error, load_xmc, parsed_dataset
 
 LineFormat: TypeAlias = Literal["xmc", "libsvm", "jsonl"]
@@ -40,6 +42,61 @@ class LabelledBatch:
 
     def part(self, start: int, stop: int) -> LabelledBatch:
         return LabelledBatch(self.X[start:stop], self.labels[start:stop], self.lines[start:stop])
+
+
+class TableRows:
+    """Rows of a table, as `LineParser` returns them: from blocks of UTF-8 as they arrive."""
+
+    def __init__(
+        self,
+        format: str,
+        source: PathLike,
+        columns: Columns,
+        *,
+        one_label: bool = False,
+        on_bad_line: Callable[[DataError], None] | None = None,
+    ) -> None:
+        is_tsv = format == "tsv"
+        self.one_label, self.on_bad_line, self.source = one_label, on_bad_line, source
+        self._n_wrong = 0
+        self._parser = TableParser(source, columns, is_tsv=is_tsv, on_bad_line=on_bad_line)
+
+    @property
+    def n_bad_lines(self) -> int:
+        return self._parser.n_bad_lines + self._n_wrong
+
+    def parse(self, block: bytes, *, is_last: bool = False) -> Iterator[LabelledBatch]:
+        """Yield the rows that the block completes; those before a bad one first."""
+        kept: list[TextRow] = []
+        try:
+            for row in self._parser.finish(block) if is_last else self._parser.feed(block):
+                if self.one_label and len(row.labels) != 1:
+                    self._reject(row)
+                else:
+                    kept.append(row)
+        except DataError as error:
+            if kept:
+                yield _batch_of(kept)
+            raise error from None
+        if kept:
+            yield _batch_of(kept)
+
+    def _reject(self, row: TextRow) -> None:
+        error = not_one_label(len(row.labels), self.source, row.line)
+        if self.on_bad_line is None:
+            raise error
+        self._n_wrong += 1
+        self.on_bad_line(error)
+
+
+def _batch_of(rows: list[TextRow]) -> LabelledBatch:
+    return LabelledBatch([row.text for row in rows], [row.labels for row in rows], [row.line for row in rows])
+
+
+def not_one_label(number: int, source: PathLike, line: int) -> DataError:
+    """The error about a row of a stream whose rows have one label each."""
+    hint = "omit --multiclass if rows can have any number of labels"
+    return DataError(f"the row has {number} labels instead of one", source, line, hint=hint)
 
 
 class _BadLine(Exception):
@@ -71,8 +128,10 @@ class LineParser:
         zero_based: bool = False,
         one_label: bool = False,
         max_features: int | None = None,
+        columns: Columns | None = None,
         on_bad_line: Callable[[DataError], None] | None = None,
     ) -> None:
+        self.columns = columns
         self.format, self.source = format, source
         self.zero_based, self.one_label = zero_based, one_label
         self.on_bad_line = on_bad_line
@@ -132,9 +191,7 @@ class LineParser:
         if self.one_label:
             for position, labels in enumerate(rows.labels):
                 if len(labels) != 1:
-                    message = f"the row has {len(labels)} labels instead of one"
-                    hint = "omit --multiclass if rows can have any number of labels"
-                    raise _BadLine(position, DataError(message, self.source, numbers[position], hint=hint))
+                    raise _BadLine(position, not_one_label(len(labels), self.source, numbers[position]))
         return rows
 
     def _numbers(self, lines: list[bytes], numbers: list[int]) -> LabelledBatch:
@@ -163,7 +220,7 @@ class LineParser:
         texts, labels = [], []
         for position, (line, number) in enumerate(zip(lines, numbers, strict=True)):
             try:
-                record = parse_record(decode_line(line, self.source, number), self.source, number, labels_required=True)
+                record = parse_record(decode_line(line, self.source, number), self.source, number, True, self.columns)
             except DataError as error:
                 raise _BadLine(position, error) from None
             texts.append(record.text)
@@ -237,4 +294,4 @@ def format_name(format: str) -> str:
     >>> format_name("xmc"), format_name("jsonl")
     ('XMC text', 'JSONL')
     """
-    return {"xmc": "XMC text", "jsonl": "JSONL"}.get(format, format)
+    return {"xmc": "XMC text", "jsonl": "JSONL", "csv": "CSV", "tsv": "TSV"}.get(format, format)

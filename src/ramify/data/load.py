@@ -6,20 +6,22 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from ramify.data.columns import Columns
 from ramify.data.dataset import Dataset
+from ramify.data.encodings import check_encoding
 from ramify.data.errors import DataError
-from ramify.data.fasttext import PREFIX, load_fasttext
-from ramify.data.files import BYTE_ORDER_MARK, ZIP_MAGIC, PathLike, check_is_text, read_names, read_start
-from ramify.data.jsonl import load_jsonl
+from ramify.data.fasttext import PREFIX
+from ramify.data.files import BYTE_ORDER_MARK, WIDE_MARKS, ZIP_MAGIC, PathLike, check_is_text, read_names, read_start
 from ramify.data.npz import load_npz
+from ramify.data.text_file import TEXT_FORMATS, TextFile
 from ramify.data.xmc import load_libsvm, load_xmc
 
-Format: TypeAlias = Literal["xmc", "libsvm", "jsonl", "fasttext", "npz"]
+Format: TypeAlias = Literal["xmc", "libsvm", "jsonl", "fasttext", "npz", "csv", "tsv", "parquet", "arrow"]
 BY_SUFFIX: dict[str, Format] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -28,9 +30,18 @@ BY_SUFFIX: dict[str, Format] = {
     ".libsvm": "libsvm",
     ".svmlight": "libsvm",
     ".xmc": "xmc",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
 }
-_TABLES = (".csv", ".tsv")
-_AS_LINES = 'write one JSON object per line, such as {"text": "…", "labels": ["…"]}, or texts alone with --format text'
+_SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
+_MAGIC: dict[bytes, Format] = {b"PAR1": "parquet", b"ARROW1": "arrow", b"FEA1": "arrow"}
+ARROW_MAGIC = tuple(_MAGIC)
 _ARRAY = re.compile(rb"\s*\[\s*\{")
 _HEADER = re.compile(rb"\s*\d+[ \t]+\d+[ \t]+\d+\s*")
 _LABELS, _NUMBERED = re.compile(rb"\d+(?:,\d+)*"), re.compile(rb"\d+:[-+]?[.\d]\S*")
@@ -49,25 +60,27 @@ def load_data(
     n_features: int | None = None,
     n_labels: int | None = None,
     n_jobs: int | None = None,
+    columns: Columns | None = None,
 ) -> Dataset:
-    """Read a data file: XMC text, libsvm, JSONL, fastText format or npz, plain or gzip.
+    """Read a data file: XMC text, libsvm, npz, or texts as JSONL, CSV, TSV, fastText lines, Parquet or Arrow.
 
     The format is detected from the file's name and content unless you pass `format`. Names are lists, or files with one
-    name per line. Texts (JSONL, fastText) go through `vectorizer`, which is fitted if it is not fitted yet; the default
-    is `ramify.data.text.default_vectorizer()`. Their labels become columns in order of first appearance, after those of
-    `label_names`. Read a test set with the vectorizer and names of its training set:
+    name per line. Texts go through `vectorizer`, which is fitted if it is not fitted yet; the default is
+    `ramify.data.text.default_vectorizer()`. `columns` chooses the columns of a table. Labels of texts become columns in
+    order of first appearance, after those of `label_names`. Read a test set with the vectorizer and names of its
+    training set:
     `load_data("test.jsonl", vectorizer=train.vectorizer, label_names=train.label_names)`.
     `zero_based`, `n_features` and `n_labels` apply to libsvm.
     """
     if format is None:
-        format = find_format(path)
+        format = find_format(path, columns)
     elif format not in get_args(Format):
         raise ValueError(f"format must be one of {', '.join(get_args(Format))}, got {format!r}")
     labels, features = _names(label_names), _names(feature_names)
-    if format in ("jsonl", "fasttext"):
+    if format in TEXT_FORMATS:
         if features is not None:
             raise ValueError("feature_names must be None for texts: their features are named by the vectorizer")
-        return _load_texts(path, format, labels, vectorizer)
+        return _load_texts(path, format, labels, vectorizer, columns)
     if format == "npz":
         data = load_npz(path)
     elif format == "libsvm":
@@ -83,37 +96,59 @@ def load_data(
     )
 
 
-def find_format(path: PathLike) -> Format:
-    """Detect the format of a file from its suffix before .gz, or else from its first bytes."""
+def find_format(path: PathLike, columns: Columns | None = None) -> Format:
+    """Detect the format of a file from its suffix before .gz, or else from its first bytes.
+
+    `columns` that the user has named show that it is a table, or JSON lines.
+    """
     start = read_start(path)  # even if the suffix decides: this reports a missing file
     known = suffix_format(path)
     if known is not None:
         return known
+    for magic, format in _MAGIC.items():
+        if start.startswith(magic):
+            return format
     if start.startswith(ZIP_MAGIC):
         return "npz"
-    check_is_text(start, path)
-    return format_of_content(start, path)
+    encoding = None if columns is None else columns.encoding
+    if encoding is None:
+        check_is_text(start, path, is_decoded=True)
+    return format_of_content(as_utf8(start, encoding), path, columns)
+
+
+def as_utf8(start: bytes, encoding: str | None) -> bytes:
+    """The first bytes of a file as UTF-8; the last character may be cut off."""
+    if encoding is None and start[:2] not in WIDE_MARKS:
+        return start
+    name = check_encoding(encoding or "utf-16").name
+    return start.decode(name, "ignore").removeprefix("\ufeff").encode("utf-8", "ignore")
 
 
 def suffix_format(path: PathLike) -> Format | None:
     """The format that a file name stands for; raises if it is one that cannot be read."""
     suffix = Path(Path(path).name.removesuffix(".gz")).suffix.lower()
-    if suffix in _TABLES:
-        _refuse_table(path)
+    if suffix in _SPREADSHEETS:
+        raise DataError("spreadsheets cannot be read", path, hint="export the sheet as CSV (UTF-8)")
     return BY_SUFFIX.get(suffix)
 
 
-def format_of_content(start: bytes, source: PathLike) -> Literal["xmc", "libsvm", "jsonl", "fasttext"]:
-    """Detect the format of text from its first bytes; raises for tables and JSON arrays, which cannot be read."""
+def format_of_content(
+    start: bytes, source: PathLike, columns: Columns | None = None
+) -> Literal["xmc", "libsvm", "jsonl", "fasttext", "csv"]:
+    """Detect the format of text from its first bytes; raises for JSON arrays, which cannot be read."""
     start = start.removeprefix(BYTE_ORDER_MARK)
     if start.lstrip().startswith(PREFIX.encode()):
         return "fasttext"
     if _ARRAY.match(start):
         hint = "write one object per line, as `jq -c '.[]'` does"
         raise DataError("this is one JSON array, not one JSON object per line", source, hint=hint)
-    if _is_table(start):
-        _refuse_table(source)
-    return format_of_text(start)
+    return find_text_format(start, columns)
+
+
+def find_text_format(start: bytes, columns: Columns | None = None) -> Literal["xmc", "libsvm", "jsonl", "csv"]:
+    """Detect the format of rows from their first bytes."""
+    start = start.removeprefix(BYTE_ORDER_MARK)
+    return "csv" if _is_table(start, columns) else format_of_text(start)
 
 
 def format_of_text(start: bytes) -> Literal["xmc", "libsvm", "jsonl"]:
@@ -146,15 +181,13 @@ def holds_numbers(start: bytes) -> bool:
     )
 
 
-def _is_table(start: bytes) -> bool:
-    """Whether the first line holds nothing but names of columns, and "text" is one of them."""
-    first_line = start.split(b"\n", 1)[0][:1000]
-    fields = [field.strip(b" \"'\r").lower() for field in re.split(rb"[,;\t]", first_line)]
+def _is_table(start: bytes, columns: Columns | None) -> bool:
+    """Whether the first line names columns, and among them those that the user named, or else "text"."""
+    first_line = start.lstrip().split(b"\n", 1)[0][:10_000]
+    fields = [field.strip(b" \"'\r").lower() for field in re.split(rb"[,;\t|]", first_line)]
+    if columns is not None and columns.text and not first_line.startswith(b"{"):
+        return all(name.lower().encode() in fields for name in columns.text)
     return len(fields) > 1 and b"text" in fields and all(re.fullmatch(rb"\w+", field) for field in fields)
-
-
-def _refuse_table(source: PathLike) -> NoReturn:
-    raise DataError("tables (CSV, TSV) cannot be read", source, hint=_AS_LINES)
 
 
 def indicator_of(labels: Iterable[Iterable[str]], label_names: Sequence[str] = ()) -> tuple[csr_array, list[str]]:
@@ -177,13 +210,16 @@ def indicator_of(labels: Iterable[Iterable[str]], label_names: Sequence[str] = (
     return csr_array(arrays, shape=(len(indptr) - 1, len(columns))), list(columns)
 
 
-def _load_texts(path: PathLike, format: Format, label_names: list[str] | None, vectorizer: Any) -> Dataset:
+def _load_texts(
+    path: PathLike, format: Format, label_names: list[str] | None, vectorizer: Any, columns: Columns | None
+) -> Dataset:
     # Imported here: scikit-learn's text module is slow to import, and numeric files do not need it.
     from ramify.data.text import default_vectorizer, fit_vectorize, is_fitted, vectorize
 
-    texts, labels = load_jsonl(path) if format == "jsonl" else load_fasttext(path)
-    if not texts:
-        raise DataError("the file has no rows", path, hint="check how it was written")
+    texts, labels = list[str](), list[tuple[str, ...]]()
+    for chunk in TextFile(path, format, columns).chunks():
+        texts += chunk.texts
+        labels += chunk.labels
     Y, names = indicator_of(labels, label_names or ())
     if vectorizer is None:
         vectorizer = default_vectorizer()

@@ -40,13 +40,13 @@ def save_mapped(directory: PathLike, pieces: Iterable[sparse.csr_array]) -> spar
             if n_features is not None and piece.shape[1] != n_features:
                 raise ValueError(f"a piece has {piece.shape[1]} columns, and the first has {n_features}")
             n_features = int(piece.shape[1])
-            piece = sparse.csr_array(piece, dtype=np.float32)
-            piece.sum_duplicates()
-            piece.eliminate_zeros()
-            (piece.indptr[1:].astype(np.int64) + n_entries).tofile(indptr)
-            piece.indices.astype(np.int32).tofile(indices)
-            piece.data.tofile(data)
-            n_rows, n_entries = n_rows + piece.shape[0], n_entries + piece.nnz
+            rows = piece.astype(np.float32, copy=True)  # it is the caller's
+            rows.sum_duplicates()
+            rows.eliminate_zeros()
+            (rows.indptr[1:].astype(np.int64) + n_entries).tofile(indptr)
+            rows.indices.astype(np.int32).tofile(indices)
+            rows.data.tofile(data)
+            n_rows, n_entries = n_rows + rows.shape[0], n_entries + rows.nnz
     if n_features is None:
         raise ValueError("there are no pieces to write")
     temporary = folder / "shape.json.tmp"

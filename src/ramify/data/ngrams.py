@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -88,20 +89,20 @@ class WordNgramVectorizer(Parameters):
     def fit(self, texts: Iterable[str], y: Any = None) -> WordNgramVectorizer:
         """Learn the vocabulary; y is ignored."""
         self.check_parameters()
-        self._learn(*self._packed(texts))
+        self._learn(self._pieces(texts))
         return self
 
     def fit_transform(self, texts: Iterable[str], y: Any = None) -> sparse.csr_array:
         """Learn the vocabulary and return the counts of the texts."""
         self.check_parameters()
-        packed = self._packed(texts)
-        self._learn(*packed)
-        return self._counts(*packed)
+        pieces = self._pieces(texts)
+        self._learn(pieces)
+        return self._counts(pieces)
 
     def transform(self, texts: Iterable[str]) -> sparse.csr_array:
         """Return the counts of each text as a float32 csr_array with sorted indices."""
         self._check_fitted()
-        return self._counts(*self._packed(texts))
+        return self._counts(self._pieces(texts))
 
     def terms_of(self, text: str) -> dict[int, str]:
         """Return the term of each column that is not zero for this text; n-grams in one bucket are joined by `|`."""
@@ -190,8 +191,13 @@ class WordNgramVectorizer(Parameters):
         np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)), out=offsets[1:])
         return b"".join(encoded), offsets
 
-    def _learn(self, text: bytes, offsets: NDArray[np.int64]) -> None:
-        word_bytes, ends, counts = _core.count_words(text, offsets, self.tokens == "whitespace")
+    def _pieces(self, texts: Iterable[str]) -> Iterable[tuple[bytes, NDArray[np.int64]]]:
+        """The encoded texts: those of a file chunk by chunk, read again for each use, others at once."""
+        return _PackedChunks(self, texts) if hasattr(texts, "text_chunks") else [self._packed(texts)]
+
+    def _learn(self, pieces: Iterable[tuple[bytes, NDArray[np.int64]]]) -> None:
+        counted = [_core.count_words(*piece, self.tokens == "whitespace") for piece in pieces]
+        word_bytes, ends, counts = counted[0] if len(counted) == 1 else _merged(counted)
         order = np.argsort(-counts, kind="stable")
         order = order[counts[order] >= self.min_count]
         self._adopt(_taken(NameTable(word_bytes, ends), order))
@@ -212,9 +218,39 @@ class WordNgramVectorizer(Parameters):
         self._table = words
         self.vocabulary_ = {word: column for column, word in enumerate(words.tolist())}
 
-    def _counts(self, text: bytes, offsets: NDArray[np.int64]) -> sparse.csr_array:
-        indptr, indices, counts = self._reader.transform(text, offsets, number_of_threads(self.n_jobs))
-        return csr_rows(counts, indices, indptr, (len(offsets) - 1, self._reader.n_columns))
+    def _counts(self, pieces: Iterable[tuple[bytes, NDArray[np.int64]]]) -> sparse.csr_array:
+        n_threads = number_of_threads(self.n_jobs)
+        parts = [self._reader.transform(text, offsets, n_threads) for text, offsets in pieces]
+        if len(parts) == 1:
+            indptr, indices, counts = parts[0]
+        else:
+            indptr = np.cumsum(np.concatenate([[0], *(np.diff(part[0]) for part in parts)]))
+            indices, counts = (np.concatenate([part[place] for part in parts]) for place in (1, 2))
+        return csr_rows(counts, indices, indptr, (len(indptr) - 1, self._reader.n_columns))
+
+
+class _PackedChunks:
+    """The chunks of a file's texts, encoded; every iteration reads the file."""
+
+    def __init__(self, vectorizer: WordNgramVectorizer, texts: Any) -> None:
+        self._vectorizer, self._texts = vectorizer, texts
+
+    def __iter__(self) -> Iterator[tuple[bytes, NDArray[np.int64]]]:
+        for chunk in self._texts.text_chunks():
+            yield self._vectorizer._packed(chunk)
+
+
+def _merged(counted: list[Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """The words of all chunks in order of appearance, and their counts."""
+    total: dict[bytes, int] = {}
+    for word_bytes, ends, counts in counted:
+        text = word_bytes.tobytes()
+        for (start, stop), count in zip(itertools.pairwise(ends.tolist()), counts.tolist(), strict=True):
+            word = text[start:stop]
+            total[word] = total.get(word, 0) + count
+    ends = np.concatenate([[0], np.cumsum(np.fromiter(map(len, total), np.int64, len(total)))]).astype(np.int64)
+    numbers = np.fromiter(total.values(), np.int64, len(total))
+    return np.frombuffer(b"".join(total), dtype=np.uint8), ends, numbers
 
 
 def _taken(table: NameTable, positions: NDArray[np.integer]) -> NameTable:

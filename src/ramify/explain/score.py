@@ -72,20 +72,36 @@ class Span(NamedTuple):
     weight: float
 
 
+class RaisedBy(NamedTuple):
+    """A label below in the hierarchy whose probability is larger, and what the raised label had on its own."""
+
+    label: Any
+    name: str
+    own_probability: float
+
+
 @dataclass(frozen=True)
 class ExplainedLabel:
     """What every explanation starts with: a label, its name, and its probability for the row.
 
-    If the row was a text, `spans` are the places that support the label, in order of the text.
+    If the row was a text, `spans` are the places that support the label, in order of the text. `raised_by` says that
+    the hierarchy gave the label the probability of one below it; the rest explains what the label has on its own.
     """
 
     label: Any
     name: str
     probability: float
     spans: list[Span] = field(default_factory=list, kw_only=True)
+    raised_by: RaisedBy | None = field(default=None, kw_only=True)
 
     def _headline(self) -> str:
-        return f"{title(self.label, self.name)}: probability {self.probability:.4f}"
+        head = f"{title(self.label, self.name)}: probability {self.probability:.4f}"
+        return head if self.raised_by is None else f"{head}, {self._raise()}"
+
+    def _raise(self) -> str:
+        assert self.raised_by is not None
+        label, name, own = self.raised_by
+        return f"raised from {own:.4f} by {title(label, name)}, which is below it"
 
     def _rich_root(self) -> Tree:
         from rich.text import Text
@@ -94,10 +110,14 @@ class ExplainedLabel:
         head = Text.assemble(
             (f"{self.probability:.1%}", "bold cyan"), "  ", (str(self.label), "bold"), f"  {self.name}"
         )
+        if self.raised_by is not None:
+            head.append(f"  {self._raise()}", style="italic")
         return Tree(head, guide_style="dim")
 
     def _plain_head(self) -> dict[str, Any]:
-        head = {"label": self.label, "name": self.name, "probability": self.probability}
+        head: dict[str, Any] = {"label": self.label, "name": self.name, "probability": self.probability}
+        if self.raised_by is not None:
+            head["raised_by"] = self.raised_by._asdict()
         return head | ({"spans": [span._asdict() for span in self.spans]} if self.spans else {})
 
     def to_dict(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ramify import registry
+from ramify.data.hierarchy import Hierarchy
 from ramify.data.names import NameTable
 from ramify.files.directory import ModelFileError
 from ramify.trees.label_tree import LabelTree
@@ -22,6 +23,10 @@ def pack_parameters(model: Any, where: str, arrays: dict[str, NDArray[Any]]) -> 
     for name, value in model.get_params(deep=False).items():
         if name == "vectorizer" and hasattr(value, "fit_transform"):
             packed[name] = {"$fitted": name}  # its unfitted twin
+            continue
+        if name == "hierarchy" and value is not None:  # labels may be numbers, which are no keys of JSON
+            pairs = [list(pair) for pair in Hierarchy.from_mapping(value).to_mapping().items()]
+            packed[name] = {"$dict": pack(pairs, f"{where}.{name}", arrays)}
             continue
         try:
             packed[name] = pack(value, f"{where}.{name}", arrays)
@@ -101,6 +106,8 @@ def unpack(value: Any, arrays: Mapping[str, NDArray[Any]], vectorizer: Any = Non
         return float(content)
     if mark == "$tuple":
         return tuple(unpack(item, arrays) for item in content)
+    if mark == "$dict":
+        return dict(unpack(content, arrays))
     if mark == "$array":
         return arrays[content]
     if mark == "$names":

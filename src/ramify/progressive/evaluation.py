@@ -13,7 +13,17 @@ from numpy.typing import NDArray
 
 from ramify.common.validation import check_integer
 from ramify.progressive.result import ProgressiveResult, Score, Window
-from ramify.progressive.rows import SeparateRows, is_fitted, is_one_class_each, joined, label_rows, n_rows, part, pieces
+from ramify.progressive.rows import (
+    SeparateRows,
+    answers_as_it_learns,
+    is_fitted,
+    is_one_class_each,
+    joined,
+    label_rows,
+    n_rows,
+    part,
+    pieces,
+)
 
 # Maximum number of rows that a model tests and learns in one call of the core, between updates of the display.
 AT_ONCE = 1024
@@ -84,7 +94,7 @@ class Evaluation:
             self._learn(part(X, 0, first + 1), part(y, 0, first + 1))
             truth = truth[: first + 1]
             hits = np.zeros((len(truth), deepest), dtype=bool)
-        elif self.result.block == 1 and hasattr(self.model, "_test_then_learn") and not isinstance(X, SeparateRows):
+        elif self.result.block == 1 and answers_as_it_learns(self.model) and not isinstance(X, SeparateRows):
             indptr, columns, true = self.model._test_then_learn(X, y, deepest)
             hits = _hits_by_column(indptr, columns, true, deepest)
         else:

@@ -154,3 +154,8 @@ def is_fitted(model: Any) -> bool:
     if method is not None:
         return bool(method())
     return any(name.endswith("_") and not name.startswith("_") for name in vars(model))
+
+
+def answers_as_it_learns(model: Any) -> bool:
+    """Whether a fitted model answers each row in the same pass that learns it; a hierarchy needs the whole answer."""
+    return hasattr(model, "_test_then_learn") and getattr(model, "hierarchy", None) is None

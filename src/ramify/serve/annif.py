@@ -150,7 +150,7 @@ def _parse_form(request: Request, body: bytes) -> AnnifText:
     if kind != FORM:
         raise Problem(415, f"the body must be {FORM}, got {kind[:60]!r}", where="Content-Type")
     try:
-        fields = dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=20))
+        fields = dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=200))
     except ValueError as error:
         raise Problem(400, f"the body is not a form: {error}", where="body") from None
     fields.setdefault("text", "")

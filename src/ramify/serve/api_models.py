@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StrictInt, StrictStr, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, model_validator
 
 from ramify.serve.problems import Problem
 from ramify.serve.settings import Settings
@@ -16,7 +16,9 @@ LabelText = Annotated[StrictStr, Field(min_length=1, max_length=1000)]
 LabelNumber = Annotated[StrictInt, Field(ge=0, lt=2**31 - 1)]
 Label = LabelText | LabelNumber
 Labels = Annotated[list[Label], Field(max_length=MAX_LABELS)]
-Features = dict[str, FiniteFloat]
+_LARGEST = 3.4028234663852886e38  # of a float32, which models hold
+Value = Annotated[float, Field(ge=-_LARGEST, le=_LARGEST, allow_inf_nan=False)]
+Features = dict[str, Value]
 
 
 class Request(BaseModel):

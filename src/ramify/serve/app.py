@@ -25,8 +25,8 @@ DESCRIPTION = (
     "Predict, explain and teach. Answers come from a snapshot; `version` is the last example that it has learned. "
     "`fresh` asks the live model. Errors are problem details (RFC 9457)."
 )
-# Bodies that routes parse themselves.
-_BODIES = (models.PredictRequest, models.ExplainRequest, models.LearnRequest, *ANNIF_MODELS)
+# Bodies that routes parse themselves, and problems, which have a media type of their own.
+_BODIES = (models.ProblemResponse, models.PredictRequest, models.ExplainRequest, models.LearnRequest, *ANNIF_MODELS)
 
 
 def create_app(service: Service) -> FastAPI:

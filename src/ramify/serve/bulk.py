@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
+import time
 from collections.abc import AsyncIterator, Iterator
 from typing import IO, Any
 
@@ -23,6 +24,8 @@ from ramify.serve.service import Service
 AT_ONCE = 100
 MEDIA_TYPE = "application/x-ndjson"
 _IN_MEMORY = 4_000_000
+# A body that comes slower than this, after the timeout of any request, is cut off.
+LEAST_BYTES_PER_SECOND = 10_000
 _BODY = {"requestBody": {"required": True, "content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}}
 _ANSWER: dict[int | str, dict[str, Any]] = {
     200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}, "description": "A line per row or batch."}
@@ -89,15 +92,17 @@ def bulk_routes(service: Service) -> APIRouter:
 async def _spooled(request: Request, seconds: float) -> IO[bytes]:
     body = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115  (the stream of the answer closes it)
     chunks = request.stream()
+    began = time.monotonic()
     try:
         while True:
-            chunk = await asyncio.wait_for(anext(chunks, None), seconds)
+            left = began + seconds + body.tell() / LEAST_BYTES_PER_SECOND - time.monotonic()
+            chunk = await asyncio.wait_for(anext(chunks, None), min(left, seconds))
             if chunk is None:
                 break
             body.write(chunk)
     except asyncio.TimeoutError:
         body.close()
-        raise Problem(408, f"the body stopped for {seconds:g} s: send it again") from None
+        raise Problem(408, "the body came too slowly: send it again, in smaller parts") from None
     except BaseException:
         body.close()
         raise

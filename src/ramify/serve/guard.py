@@ -37,6 +37,7 @@ _HEADERS = [
 ]
 _PUBLIC = ("/", "/healthz", "/readyz", "/v1/openapi.json")
 _LONGEST_CACHED = 300
+_MAX_DIGITS = 18  # of a length
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 Scope = MutableMapping[str, Any]
@@ -134,29 +135,36 @@ class _Exchange:
         scope = needed_scope(self.path)
         if guard.keys is not None and scope is not None:
             self.key = self._authenticate(guard.keys, scope)
-        client = self.scope.get("client") or ("",)
-        guard.rates.take(self.key.id if self.key else client[0])
+        if self.key is not None:
+            guard.rates.take(self.key.id)
+        else:
+            self._count_address()
         if guard.n_running >= settings.max_requests:
             raise Problem(503, f"{settings.max_requests} requests are being answered: try again", retry_after=1)
         length = self.headers.get(b"content-length", b"0")
-        if not length.isdigit() or int(length) > self._most():
+        if not length.isdigit() or len(length) > _MAX_DIGITS or int(length) > self._most():
             raise too_large(self._most())
 
     def _check_origin(self, host: str) -> None:
-        origin = self.headers.get(b"origin")
-        if origin is not None and urlsplit(origin.decode("latin-1")).netloc != host:
+        origin = self.headers.get(b"origin", b"").decode("latin-1")
+        if origin and origin.partition("://")[2] != host:
             raise Problem(403, "another web site may not use this service from a browser", where="Origin")
 
     def _authenticate(self, keys: Keys, scope: str) -> Key:
         kind, _, given = self.headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         key = keys.find(given.strip() if kind.lower() == "bearer" else "")
         if key is None:
+            self._count_address()  # guesses are limited, too
             raise Problem(401, "send a valid key in the header  Authorization: Bearer KEY", where="Authorization")
         if scope not in key.scopes:
             raise Problem(
                 403, f"the key of {key.name!r} may not {scope}: use one with that scope", where="Authorization"
             )
         return key
+
+    def _count_address(self) -> None:
+        client = self.scope.get("client") or ("",)
+        self.guard.rates.take(client[0])
 
     def _most(self) -> int:
         return MAX_BULK if self._is_bulk() else self.guard.settings.max_body

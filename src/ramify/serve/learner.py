@@ -151,11 +151,17 @@ class Learner:
             return
         began = time.monotonic()
         publication = Publication(freeze(self.classifier), self._notes(is_checkpoint=False))
-        sequence = self.learned
-        self._write(lambda: publication.write(self.settings.snapshot_path), "snapshot", waits)
-        self.published = sequence
+        before, self.published = self.published, self.learned
+        self._write(lambda: self._write_snapshot(publication, before), "snapshot", waits)
         took = time.monotonic() - began
         self._next_publication = time.monotonic() + took * (1 / PUBLICATION_SHARE - 1)
+
+    def _write_snapshot(self, publication: Publication, before: int) -> None:
+        try:
+            publication.write(self.settings.snapshot_path)
+        except BaseException:
+            self.published = before  # so that it is tried again
+            raise
 
     def _checkpoint(self, waits: bool) -> None:
         if not hasattr(self.classifier, "fitted_") or self.learned == self.saved or (not waits and self._is_writing()):

@@ -62,7 +62,11 @@ class Progress:
 
     def describe(self) -> dict[str, Any]:
         """What `/v1/progress` says."""
-        shown = [*self.windows, self.open] if self.open.n_rows else self.windows
+        shown = [*self.windows]
+        if shown and 0 < self.open.n_rows < self.window_size / 2:  # a few examples alone say little
+            shown[-1] = shown[-1].joined(self.open)
+        elif self.open.n_rows:
+            shown.append(self.open)
         recent = shown[-1] if shown else Window()
         return {
             "precision": self.total.precision(),

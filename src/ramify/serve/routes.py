@@ -9,13 +9,14 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel
 
 from ramify.serve import api_models as models
-from ramify.serve.problems import Problem
+from ramify.serve.problems import MEDIA_TYPE, Problem
 from ramify.serve.service import Service
 
 MAX_KEY = 200
+_PROBLEM = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemResponse"}}}
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    "4XX": {"model": models.ProblemResponse, "description": "What is wrong, where, and what to do."},
-    503: {"model": models.ProblemResponse, "description": "Busy: try again after the time in Retry-After."},
+    "4XX": {"content": _PROBLEM, "description": "What is wrong, where, and what to do."},
+    "5XX": {"content": _PROBLEM, "description": "Busy (503, with Retry-After), or the disk is full (507)."},
 }
 
 

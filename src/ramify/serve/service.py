@@ -98,7 +98,13 @@ class Service:
         snapshot = self.snapshots.current
         return Answering(snapshot.fitted, snapshot.version)
 
+    async def _first_snapshot(self) -> None:
+        """Load the first snapshot as soon as there is one: without it every answer would be empty."""
+        if not self.snapshots.is_loaded and self.snapshots.is_outdated():
+            await asyncio.to_thread(self.snapshots.refresh)
+
     async def predict(self, request: dict[str, Any]) -> dict[str, Any]:
+        await self._first_snapshot()
         if request.get("fresh") and self.learns:
             answer = await self.writer.predict(request)
         elif _size(request) <= INLINE_CHARACTERS:
@@ -111,6 +117,7 @@ class Service:
     async def explain(self, request: dict[str, Any]) -> dict[str, Any]:
         if request.get("fresh") and self.learns:
             return await self.writer.explain(request)
+        await self._first_snapshot()
         return await asyncio.to_thread(self.answering.explain, request)
 
     async def learn(self, examples: Sequence[Content], key: str | None) -> dict[str, Any]:
@@ -127,12 +134,14 @@ class Service:
         return progress | {"model": self.settings.model.name}
 
     async def tree(self, node: int, number: int, limit: int, offset: int) -> dict[str, Any]:
+        await self._first_snapshot()
         return await asyncio.to_thread(self.answering.tree, node, number, limit, offset)
 
     # --- labels ---------------------------------------------------------------------------------------------------
 
     async def labels(self, search: str, order: str, limit: int, offset: int) -> dict[str, Any]:
         """Labels that contain the words of `search`, or all of them; by column or by frequency."""
+        await self._first_snapshot()
         snapshot = self.snapshots.current
         fitted = snapshot.fitted
         if fitted is None:

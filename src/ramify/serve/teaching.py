@@ -7,14 +7,18 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
+from ramify.base.rows import row_from_dict
 from ramify.base.schema import Schema
+from ramify.base.stream_schema import MAX_FEATURES, StreamSchema
 from ramify.data.label_forms import indicator_of
 from ramify.serve.journal import Content
 from ramify.serve.problems import Problem
 
-# A feature number of a JSON object has at most this many digits: numbers are below 2**31.
-_MAX_DIGITS = 10
+_MAX_DIGITS = len(str(MAX_FEATURES))
+# A model of 0/1 arrays has a column for every number up to its largest label, so one label may not add more than this.
+_MAX_NEW_COLUMNS = 1_000_000
 
 
 def is_online(classifier: Any) -> bool:
@@ -39,6 +43,8 @@ def check_numbered(features: Mapping[str, Any], where: str) -> None:
     for name in features:
         if not (name.isascii() and name.isdigit() and len(name) <= _MAX_DIGITS):
             raise Problem(422, f"the model's features are numbered, so {name[:60]!r} is no feature", where=where)
+        if int(name) >= MAX_FEATURES:
+            raise Problem(422, f"feature numbers are below {MAX_FEATURES}, got {name}", where=where)
 
 
 class Lesson:
@@ -51,6 +57,7 @@ class Lesson:
         self.labels_are_text: bool | None = None
         self.has_labels = False
         self.known: set[Any] | None = None  # where no label can be added
+        self.n_columns: int | None = None  # where labels are columns of a 0/1 array
         self.has_one_label = is_multiclass or not get_tags(classifier).classifier_tags.multi_label
         if hasattr(classifier, "fitted_"):
             schema = classifier.schema_
@@ -59,7 +66,9 @@ class Lesson:
             self.has_one_label = self.has_one_label or schema.is_multiclass
             if self.has_labels:
                 self.labels_are_text = isinstance(schema.label_of(0), str)
-            if getattr(classifier, "policy", "") is None:
+            if schema.labels.kind == "indicator":
+                self.n_columns = schema.n_labels
+            if getattr(classifier, "policy", "") is None or not getattr(classifier, "learns_new_labels", True):
                 self.known = set(classifier.classes_.tolist())
 
     def check(self, examples: Sequence[Content]) -> None:
@@ -98,28 +107,42 @@ class Lesson:
                 raise Problem(422, f"the model's labels are {kind}, got {str(label)[:60]!r}", where=where)
             if self.known is not None and label not in self.known:
                 raise Problem(422, f"the model cannot add labels, and {str(label)[:60]!r} is new", where=where)
+            if self.n_columns is not None and label >= self.n_columns + _MAX_NEW_COLUMNS:
+                most = self.n_columns + _MAX_NEW_COLUMNS - 1
+                raise Problem(
+                    422, f"labels are columns, of which the model has {self.n_columns}: use at most {most}", where=where
+                )
             self.has_labels = True
         if not self.has_labels:
             raise Problem(422, "the first example of an empty model needs a label: add one", where=where)
 
 
 def learn(classifier: Any, examples: Sequence[Content], *, is_multiclass: bool) -> None:
-    """Learn one piece of the journal."""
+    """Learn one piece of the journal, all of it or nothing."""
+    labels = _labels(classifier, [example["labels"] for example in examples], is_multiclass)
     if "text" in examples[0]:
-        texts = [example["text"] for example in examples]
-        classifier.partial_fit(texts, _labels(classifier, [example["labels"] for example in examples], is_multiclass))
+        classifier.partial_fit([example["text"] for example in examples], labels)
         return
-    is_fitted = hasattr(classifier, "fitted_")
-    is_named = (
-        classifier.schema_.feature_index is not None if is_fitted else not all(map(str.isdigit, _names(examples)))
-    )
-    for example in examples:
-        row, labels = feature_row(example["features"], is_named), example["labels"]
-        classifier.learn_one(row, labels[0] if is_multiclass else tuple(labels))
+    schema: Schema | None = classifier.schema_ if hasattr(classifier, "fitted_") else None
+    names = [name for example in examples for name in example["features"]]
+    is_named = not all(map(str.isdigit, names)) if schema is None else schema.feature_index is not None
+    rows = [feature_row(example["features"], is_named) for example in examples]
+    if not is_named:
+        classifier.partial_fit(_numbered_rows(rows, schema), labels)
+        return
+    for row, example in zip(rows, examples, strict=True):
+        classifier.learn_one(row, example["labels"][0] if is_multiclass else tuple(example["labels"]))
 
 
-def _names(examples: Sequence[Content]) -> list[str]:
-    return [name for example in examples for name in example["features"]]
+def _numbered_rows(rows: Sequence[Mapping[int, float]], schema: Schema | None) -> sparse.csr_array:
+    """Rows of a piece; features beyond a width that cannot grow are left out, as in a prediction."""
+    n_features = 1 if schema is None else schema.n_features
+    grows = schema is None or isinstance(schema, StreamSchema)
+    parts = [row_from_dict(row, None, MAX_FEATURES if grows else n_features) for row in rows]
+    indices = np.concatenate([part for part, _ in parts])
+    ends = np.cumsum([0, *(len(part) for part, _ in parts)])
+    width = max(n_features, int(indices.max(initial=-1)) + 1)
+    return sparse.csr_array((np.concatenate([values for _, values in parts]), indices, ends), (len(rows), width))
 
 
 def _labels(classifier: Any, labels: list[Sequence[Any]], is_multiclass: bool) -> Any:

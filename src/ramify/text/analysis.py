@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,7 +110,10 @@ class TextAnalysis(Parameters):
         params = {name: getattr(self, name) for name in names} | {"dtype": np.float32}
         return params | {"ngram_range": tuple(self.ngram_range)}
 
-    def _texts(self, texts: Iterable[Any]) -> list[Any]:
+    def _texts(self, texts: Iterable[Any]) -> Any:
+        """The texts as a list; those of a file, which come in chunks, as they are: see `chunks_of`."""
+        if hasattr(texts, "text_chunks") and self.input == "content":
+            return texts
         if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
             raise ValueError(f"texts must be a list or another iterable of strings, got {texts!r:.60}; wrap it: [text]")
         rows = texts if type(texts) is list else list(texts)
@@ -170,6 +173,40 @@ def check_terms(owner: str, text: NDArray[Any], offsets: NDArray[Any]) -> None:
         text.tobytes().decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
         raise ValueError(f"the terms of the saved {owner} are damaged ({error}); copy the file again") from None
+
+
+def chunks_of(texts: Any) -> Iterator[list[Any]]:
+    """The texts as lists: those of a file (`text_chunks`) as they are read, so that not all are in memory."""
+    if hasattr(texts, "text_chunks"):
+        yield from texts.text_chunks()
+    else:
+        yield texts
+
+
+def rows_in_chunks(
+    texts: Any, read: Callable[[list[Any]], tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """The core's rows of all texts, chunk by chunk."""
+    if not hasattr(texts, "text_chunks"):
+        return read(texts)
+    lengths, indices, values = [np.zeros(1, np.int64)], [np.zeros(0, np.int32)], [np.zeros(0, np.float32)]
+    for chunk in texts.text_chunks():
+        indptr, columns, found = read(chunk)
+        lengths.append(np.diff(indptr))
+        indices.append(columns)
+        values.append(found)
+    return np.cumsum(np.concatenate(lengths)), _joined(indices), _joined(values)
+
+
+def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """All parts in one array; each part is freed as soon as it is copied."""
+    whole = np.empty(sum(map(len, parts)), dtype=parts[0].dtype)
+    end = len(whole)
+    while parts:
+        part = parts.pop()
+        whole[end - len(part) : end] = part
+        end -= len(part)
+    return whole
 
 
 def rows_of(parts: tuple[NDArray[Any], NDArray[Any], NDArray[Any]], n_columns: int) -> sparse.csr_array:

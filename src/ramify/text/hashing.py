@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ramify import _core
 from ramify.common.validation import check_flag, check_integer, number_of_threads
-from ramify.text.analysis import TextAnalysis, rows_of, sorted_rows
+from ramify.text.analysis import TextAnalysis, rows_in_chunks, rows_of, sorted_rows
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -102,7 +102,8 @@ class HashingTextVectorizer(TextAnalysis):
         rows = self._texts(texts)
         if not self._is_native:
             return sorted_rows(self._twin.transform(rows))
-        return rows_of(self._reader.transform(rows, number_of_threads(self.n_jobs)), self.n_features)
+        n_threads = number_of_threads(self.n_jobs)
+        return rows_of(rows_in_chunks(rows, lambda chunk: self._reader.transform(chunk, n_threads)), self.n_features)
 
     def transform_one(self, text: str) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Return the columns and values of one text."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ramify import _core
 from ramify.common.validation import check_flag, number_of_threads
-from ramify.text.analysis import TextAnalysis, check_terms, rows_of
+from ramify.text.analysis import TextAnalysis, check_terms, rows_in_chunks, rows_of
 from ramify.text.parameters import not_fitted
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class StreamTextVectorizer(TextAnalysis):
         """As `fit`; return the rows of the texts as they were learned."""
         rows = self._texts(texts)
         reader = self._empty_reader()
-        learned = reader.grow(rows, keeps_undo=False)
+        learned = rows_in_chunks(rows, lambda chunk: reader.grow(chunk, keeps_undo=False))
         self._reader = reader
         return rows_of(learned, reader.n_columns)
 
@@ -125,6 +125,7 @@ class StreamTextVectorizer(TextAnalysis):
         rows = self._texts(texts)
         if "_reader" not in self.__dict__:
             return self.fit_transform(rows)
+        rows = list(rows)  # of a file too: what is learned in one piece can be undone
         return rows_of(self._reader.grow(rows, keeps_undo=True), self._reader.n_columns)
 
     def learn_one(self, text: str) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
@@ -139,8 +140,9 @@ class StreamTextVectorizer(TextAnalysis):
     def transform(self, texts: Iterable[str]) -> sparse.csr_array:
         """Return a row for each text: a float32 csr_array with sorted indices."""
         reader = self._fitted_reader()
-        learned = reader.transform(self._texts(texts), number_of_threads(self.n_jobs))
-        return rows_of(learned, reader.n_columns)
+        n_threads = number_of_threads(self.n_jobs)
+        rows = rows_in_chunks(self._texts(texts), lambda chunk: reader.transform(chunk, n_threads))
+        return rows_of(rows, reader.n_columns)
 
     def transform_one(self, text: str) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Return the columns and values of one text."""

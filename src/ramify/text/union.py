@@ -63,7 +63,7 @@ class UnionTextVectorizer(Parameters):
     def fit_transform(self, texts: Iterable[str], y: Any = None) -> sparse.csr_array:
         """Learn the vocabularies and return the rows of the texts."""
         parts, weights = self._new_parts()
-        rows = texts if isinstance(texts, list) else list(texts)
+        rows = texts if isinstance(texts, list) or hasattr(texts, "text_chunks") else list(texts)
         pieces = [part.fit_transform(rows) for part in parts]
         self.parts_, self._factors = parts, weights
         self._starts = _starts([piece.shape[1] for piece in pieces])
@@ -71,7 +71,7 @@ class UnionTextVectorizer(Parameters):
 
     def transform(self, texts: Iterable[str]) -> sparse.csr_array:
         """Return a row for each text: a float32 csr_array with sorted indices."""
-        rows = texts if isinstance(texts, list | str) else list(texts)
+        rows = texts if isinstance(texts, list | str) or hasattr(texts, "text_chunks") else list(texts)
         return self._side_by_side([part.transform(rows) for part in self._parts()])
 
     def transform_one(self, text: str) -> tuple[NDArray[np.int32], NDArray[np.float32]]:

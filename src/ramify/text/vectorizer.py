@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ramify import _core
 from ramify.common.validation import check_flag, check_integer, check_number, number_of_threads
-from ramify.text.analysis import TextAnalysis, check_terms, rows_of, sorted_rows
+from ramify.text.analysis import TextAnalysis, check_terms, chunks_of, rows_in_chunks, rows_of, sorted_rows
 from ramify.text.parameters import not_fitted
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class TextVectorizer(TextAnalysis):
         rows = self._texts(texts)
         if not self._is_native:
             return sorted_rows(self._twin.transform(rows))
-        return rows_of(reader.transform(rows, number_of_threads(self.n_jobs)), reader.n_columns)
+        return self._rows(reader, rows)
 
     def transform_one(self, text: str) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Return the columns and values of one text."""
@@ -168,27 +168,33 @@ class TextVectorizer(TextAnalysis):
 
     # --- internals ------------------------------------------------------------------------------------------------
 
-    def _learn(self, texts: list[Any], wants_rows: bool) -> Any:
+    def _rows(self, reader: _core.TextReader, texts: Any) -> sparse.csr_array:
+        n_threads = number_of_threads(self.n_jobs)
+        return rows_of(rows_in_chunks(texts, lambda chunk: reader.transform(chunk, n_threads)), reader.n_columns)
+
+    def _learn(self, texts: Any, wants_rows: bool) -> Any:
         self.check_parameters()
         terms = self._given_terms()
         if not self._is_native:
             return self._learn_by_twin(texts)
         reader = self._new_reader()
-        n_threads = number_of_threads(self.n_jobs)
         if terms is not None:
             reader.set_vocabulary(*_arrays_of(terms))
             self._weigh(reader, None)
-            counts = rows_of(reader.transform(texts, n_threads), len(terms))
+            counts = self._rows(reader, texts)
             n_rows_with = np.bincount(counts.indices, minlength=len(terms))
-            self._adopt(reader, self._idf_of(n_rows_with, len(texts)), is_fixed=True)
-            return rows_of(reader.transform(texts, n_threads), len(terms)) if wants_rows else None
-        counted = reader.count(texts, n_threads)
+            self._adopt(reader, self._idf_of(n_rows_with, counts.shape[0]), is_fixed=True)
+            return self._rows(reader, texts) if wants_rows else None
+        counted = reader.new_corpus(number_of_threads(self.n_jobs))
+        for chunk in chunks_of(texts):
+            reader.count(counted, chunk)
+        counted.finish()
         if counted.n_terms == 0:
             raise ValueError("empty vocabulary; perhaps the documents only contain stop words")
         n_rows_with = counted.n_rows_with()
         kept = self._kept(n_rows_with, counted)
         reader.adopt(counted, kept)
-        self._adopt(reader, self._idf_of(n_rows_with[kept], len(texts)), is_fixed=False)
+        self._adopt(reader, self._idf_of(n_rows_with[kept], counted.n_rows), is_fixed=False)
         return rows_of(reader.counted_rows(counted, kept), len(kept)) if wants_rows else None
 
     def _kept(self, n_rows_with: NDArray[np.int64], counted: Any) -> NDArray[np.int64]:
@@ -278,7 +284,7 @@ class TextVectorizer(TextAnalysis):
         twin.idf_ = self._idf.astype(np.float32)
         return twin
 
-    def _learn_by_twin(self, texts: list[Any]) -> Any:
+    def _learn_by_twin(self, texts: Iterable[Any]) -> Any:
         twin = self._new_twin(self.vocabulary)
         rows = twin.fit_transform(texts)
         reader = self._new_reader()

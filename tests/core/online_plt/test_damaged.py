@@ -33,6 +33,8 @@ def first_fit(label, indices, values):
 
 def make_state(policy, rule, is_multiclass):
     X, Y = stream(np.random.default_rng(0), 40, N_LABELS, is_multiclass)
+    rare = sparse.diags_array(np.full(40, 0.5, FLOAT), format="csr")[np.arange(40) // 2]  # rows kept as one step or two
+    X = sparse.csr_array(sparse.hstack([X, rare]).astype(FLOAT))
     changes = {"policy": policy, "rule": rule, "is_multiclass": is_multiclass}
     if policy == "none":
         core = learner(**changes)
@@ -168,6 +170,17 @@ def test_what_is_wrong_with_a_state_is_said():
         ("block_node", 0, 10**6, "block_node"),
         ("block_node", 1, state["block_node"][0], "block_node"),
         ("column_child", -1, -3, "column_child"),
+        ("replayed_feature", 0, 2**31, "feature"),
+        ("replayed_feature", 0, state["replayed_feature"][1], "listed twice"),
+        ("replayed_steps", 0, 0, "replayed_steps"),
+        ("replayed_steps", 0, 7, "replayed_steps"),
+        ("replayed_steps", -1, 6, "replayed_steps"),
+        ("step_gradient", 0, 1, "step_gradient"),
+        ("step_gradient", -1, 2**32 - 1, "step_gradient"),
+        ("step_value", 0, np.nan, "step_value"),
+        ("gradient", 0, np.inf, "gradient"),
+        ("block_replayed", 0, -1, "block_replayed"),
+        ("block_gradients", 0, 2**62, "block_gradients"),
     ):
         with pytest.raises(ValueError, match=said):
             changed(name, place, value)

@@ -116,8 +116,8 @@ def test_batch_sizes_threads_and_questions_change_no_bit(policy, learner):
 
 @pytest.mark.parametrize("learner", ["adagrad", "fobos"])
 def test_a_saved_model_goes_on_within_its_budget_exactly(learner, tmp_path):
-    X, labels = growing_stream(1500)
-    clf, _ = learned(X[:700], labels[:700], [700], optimizer=learner)
+    X, labels = growing_stream(3000)
+    clf, _ = learned(X[:1800], labels[:1800], [1800], optimizer=learner)
     assert clf.n_evicted_rows_ > 0
     clf.save(tmp_path / "model")
     again = ramify.load(tmp_path / "model")
@@ -125,7 +125,7 @@ def test_a_saved_model_goes_on_within_its_budget_exactly(learner, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # it was said before
         for model in (clf, again):
-            model.partial_fit(X[700:], labels[700:])
+            model.partial_fit(X[1800:], labels[1800:])
     assert again.n_evicted_rows_ == clf.n_evicted_rows_
     assert weights_by_labels(again) == weights_by_labels(clf)
     assert (again.predict_proba(X[:50], top_k=3) != clf.predict_proba(X[:50], top_k=3)).nnz == 0

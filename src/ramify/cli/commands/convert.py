@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ramify.cli import output
+from ramify.cli import options, output
 from ramify.cli.options import AsJson, DataFile, FormatOption, Threads, examples, n_jobs
 
 EXAMPLES = examples(
@@ -40,6 +40,11 @@ def convert(
         typer.Option("--model", "-m", metavar="DIR", help="Vectorise texts and number labels like this model."),
     ] = None,
     format: FormatOption = None,
+    text_column: options.TextColumn = None,
+    label_column: options.LabelColumn = None,
+    label_separator: options.LabelSeparator = None,
+    encoding: options.Encoding = None,
+    delimiter: options.Delimiter = None,
     threads: Threads = None,
     json: AsJson = False,
 ) -> None:
@@ -57,7 +62,8 @@ def convert(
             f"{out}: JSON lines hold texts, but convert writes numbers\n"
             "hint: use a name that ends in .txt, .svm or .npz, or give --to"
         )
-    loaded = _load(data, format, model, n_jobs(threads))
+    columns = options.columns_of(text_column, label_column, label_separator, None, encoding, delimiter)
+    loaded = _load(data, format, columns, model, n_jobs(threads))
     target = to or _BY_SUFFIX.get(suffix, Target.xmc)
     written = [out]
     if target is Target.npz:
@@ -78,21 +84,30 @@ def convert(
     )
 
 
-def _load(path: Path, format: Any, model: Path | None, threads: int) -> Any:
+def _load(path: Path, format: Any, columns: Any, model: Path | None, threads: int) -> Any:
+    from ramify.cli.sources import Source
+
+    source = Source(path)
+    with source.errors():
+        return _read(source.path, format, columns, model, threads)
+
+
+def _read(path: Path, format: Any, columns: Any, model: Path | None, threads: int) -> Any:
     from ramify.data import DataError, load_data
     from ramify.data.load import find_format
+    from ramify.data.text_file import TEXT_FORMATS
 
-    kind = find_format(path) if format is None else format.value
+    kind = find_format(path, columns) if format is None else format.value
     if model is None:
-        return load_data(path, kind, n_jobs=threads)
-    if kind not in ("jsonl", "fasttext"):
+        return load_data(path, kind, n_jobs=threads, columns=columns)
+    if kind not in TEXT_FORMATS:
         raise DataError("--model vectorises texts, but these are numbers", path, hint="leave --model out")
     from ramify.cli.data import check_fits
     from ramify.cli.models import load_model
 
     loaded = load_model(model)
     check_fits(loaded, [], path)
-    return load_data(path, kind, vectorizer=loaded.vectorizer_, label_names=loaded.classes_.tolist())
+    return load_data(path, kind, vectorizer=loaded.vectorizer_, label_names=loaded.classes_.tolist(), columns=columns)
 
 
 def _write_names(out: Path, **names: list[str] | None) -> list[Path]:

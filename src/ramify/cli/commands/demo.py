@@ -44,7 +44,7 @@ def new_classifier(threads: int | None = None) -> Any:
 
     # Pairs of words distinguish codes better than single words ("left" of what?).
     vectorizer = default_stream_vectorizer().set_params(ngram_range=(1, 2), stop_words=FUNCTION_WORDS.split())
-    return OnlinePLTClassifier(tree="kmeans", n_epochs=2, vectorizer=vectorizer, n_jobs=n_jobs(threads), random_state=0)
+    return OnlinePLTClassifier(tree="kmeans", n_epochs=5, vectorizer=vectorizer, n_jobs=n_jobs(threads), random_state=0)
 
 
 def demo(

@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from ramify.cli import output
+from ramify.cli import options, output
 from ramify.cli.options import AsJson, DataFile, FormatOption, Ks, ModelDirectory, Threads, examples, n_jobs, parse_ks
 
 EXAMPLES = examples(
     "ramify evaluate test.txt --model model",
     "ramify evaluate test.txt --model model --train train.txt --k 1,5,10",
     "ramify evaluate test.txt --model model --json",
+    "ramify evaluate test.csv --model papers --text-column title --label-column subjects",
 )
 
 
@@ -26,6 +27,11 @@ def evaluate(
     k: Ks = "1,3,5",
     depth: Annotated[int, typer.Option(min=1, help="Labels of each row whose probabilities are measured.")] = 100,
     format: FormatOption = None,
+    text_column: options.TextColumn = None,
+    label_column: options.LabelColumn = None,
+    label_separator: options.LabelSeparator = None,
+    encoding: options.Encoding = None,
+    delimiter: options.Delimiter = None,
     threads: Threads = None,
     json: AsJson = False,
 ) -> None:
@@ -39,12 +45,14 @@ def evaluate(
     from ramify.common import progress
 
     ks = parse_ks(k)
+    columns = options.columns_of(text_column, label_column, label_separator, None, encoding, delimiter)
+    counter = progress.RowCounter()
     with progress.shown(output.is_watched()):
         with progress.phase("reading"):
             loaded = load_model(model, threads)
-            rows = read_for(loaded, data, format, n_jobs(threads))
-            seen = None if train is None else read_for(loaded, train, None, n_jobs(threads))
-        with progress.phase("evaluating"):
+            rows = read_for(loaded, data, format, columns, threads=n_jobs(threads), counter=counter)
+            seen = None if train is None else read_for(loaded, train, None, columns, threads=n_jobs(threads))
+        with progress.phase("evaluating", counter if rows.is_text else None):
             report = evaluate_model(loaded, rows, ks=ks, depth=depth, train=seen)
     if json:
         output.print_json(report)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ramify.cli import output
+from ramify.cli import options, output
 from ramify.cli.options import AsJson, ModelDirectory, RowFormatOption, examples
 
 EXAMPLES = examples(
@@ -28,6 +28,9 @@ def explain(
     ] = 1,
     features: Annotated[int, typer.Option(min=1, help="Features to show at each node.")] = 5,
     format: RowFormatOption = None,
+    text_column: options.TextColumn = None,
+    encoding: options.Encoding = None,
+    delimiter: options.Delimiter = None,
     json: AsJson = False,
 ) -> None:
     """Show why a model predicts a label for a row.
@@ -35,14 +38,14 @@ def explain(
     Prints the path to the label: each node's probability, and the features that moved it up (+) or down (-).
     In a terminal, the words of a text that support the label are marked.
     """
-    from ramify.cli.data import check_takes_text, one_row
     from ramify.cli.models import load_to_query, parse_label
+    from ramify.cli.rows import check_takes_text, one_row
 
     if (data is None) == (text is None):
         raise ValueError("explain takes one row: give --text, or a file with --row")
     loaded = load_to_query(model)
     if data is not None:
-        x = one_row(loaded, data, row, format)
+        x = one_row(loaded, data, row, format, options.columns_of(text_column, encoding=encoding, delimiter=delimiter))
     else:
         check_takes_text(loaded, "--text")
         x = text

@@ -69,14 +69,15 @@ def reliability(
 ) -> None:
     """Reliability of a model's probabilities on labelled rows."""
     from ramify import plots
-    from ramify.cli.data import read_for, truth_for, widen
+    from ramify.cli.data import read_for, stacked, truth_for, widen
     from ramify.cli.evaluation import DEPTH
     from ramify.cli.models import load_model
 
     loaded = load_model(model, threads)
-    rows = read_for(loaded, data, format, n_jobs(threads))
+    rows = read_for(loaded, data, format, threads=n_jobs(threads))
+    answer = stacked([loaded.predict_proba(X, top_k=DEPTH) for X in rows.chunks()])
     truth, _ = truth_for(loaded, rows)
-    answer = widen(loaded.predict_proba(rows.X, top_k=DEPTH), max(truth.shape[1], loaded.n_labels_))
+    answer = widen(answer, max(truth.shape[1], loaded.n_labels_))
     truth = widen(truth, answer.shape[1])
     save_plot(lambda path: plots.reliability_diagram(truth, {model.name: answer}, path, n_bins=bins), out)
     _done(out, json)
@@ -142,7 +143,7 @@ def fmeasure(
 
     tried = parse_cs(c)
     loaded = load_model(model, threads)
-    tuned_on, others = (read_estimates(loaded, data, format, threads, tried) for data in (validation, test))
+    tuned_on, others = (read_estimates(loaded, data, format, None, threads, tried) for data in (validation, test))
     curves = f_measure_curves(*tuned_on, *others, objective=objective.value, c=tried, empty=empty.value)
     save_plot(lambda path: plots.f_measure(curves, path, objective=objective.value), out)
     _done(out, json)

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ramify.cli import output
+from ramify.cli import options
+from ramify.cli import output as terminal
 from ramify.cli.options import AsJson, Cluster, ModelDirectory, RowFormatOption, Threads, examples, n_jobs
 
 EXAMPLES = examples(
     'ramify predict --model notes-model --text "acute chest pain"',
     "ramify predict test.txt --model model --top-k 3",
     "ramify predict test.txt --model model --threshold 0.5 --output tsv --out answers.tsv",
+    "ramify predict papers.csv --model papers --text-column title --text-column abstract --output answers.csv",
     "cat texts.txt | ramify predict --model notes-model --json",
 )
-
-
-class Output(str, Enum):
-    table = "table"
-    tsv = "tsv"
-    jsonl = "jsonl"
-    parquet = "parquet"
 
 
 def predict(
@@ -46,7 +38,23 @@ def predict(
         float | None, typer.Option(help="Minimum probability; without --top-k, all labels that reach it.")
     ] = None,
     format: RowFormatOption = None,
-    as_: Annotated[Output, typer.Option("--output", help="Format of the answers.")] = Output.table,
+    text_column: options.TextColumn = None,
+    label_separator: options.LabelSeparator = None,
+    id_column: options.IdColumn = None,
+    encoding: options.Encoding = None,
+    delimiter: options.Delimiter = None,
+    labels_from: Annotated[
+        Path | None,
+        typer.Option("--labels-from", metavar="FILE", help="Answer only with the labels in this file, one per line."),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            metavar="FORMAT|FILE",
+            help="table, tsv or jsonl; or a file (.csv, .tsv, .jsonl, .parquet, .arrow) that keeps your columns.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write to this file instead of stdout.")
     ] = None,
@@ -58,42 +66,59 @@ def predict(
 
     After `ramify tune`, these are the labels that reach their thresholds, unless --top-k or --threshold is given.
     Large files are read and answered in chunks. Tables and TSV show control characters as escapes; JSON is exact.
+    A text without any known word gets a notice instead of labels.
     With --cluster, DATA may be many files, and --out is a directory: a file of answers for each, JSONL or Parquet.
     """
-    from ramify.cli.data import rows_to_predict
-    from ramify.cli.models import load_to_query, tuned_thresholds, with_names
+    from ramify.cli.answers import Output, answer_writer, parse_output
+    from ramify.cli.models import load_to_query, tuned_thresholds
+    from ramify.cli.questions import ask, read_label_set
+    from ramify.cli.rows import n_rows, rows_to_predict
+    from ramify.common import progress
 
+    if cluster is not None:
+        _check_for_cluster(output, labels_from)
+        _on_cluster(cluster, model, data, out, top_k, threshold, output == "parquet", threads)
+        return
+    form, out = (None, out) if output is None else parse_output(output, out)
+    form = Output.jsonl if json else form
+    columns = options.columns_of(text_column, None, label_separator, id_column, encoding, delimiter)
     loaded = load_to_query(model, 1 if text else threads)
     limit: Any = threshold
     if top_k is None and threshold is None:
         limit = tuned_thresholds(loaded)
         top_k = 5 if limit is None else None
-    if json:
-        as_ = Output.jsonl
-    if cluster is not None:
-        _on_cluster(cluster, model, data, out, top_k, limit, as_, threads)
-        return
-    if as_ is Output.parquet:
-        raise ValueError("--output parquet needs --cluster; without it, answers are a table, TSV or JSONL")
-    chunks = rows_to_predict(loaded, _one_file(data), text, format, n_jobs(threads))
-    with _writer(out) as write:
-        if as_ is Output.tsv:
-            write("row\tlabel\tprobability\tname\n")
-        number = 0
+    only = None if labels_from is None else read_label_set(loaded, labels_from)
+    counter = progress.RowCounter()
+    chunks = rows_to_predict(loaded, _one_file(data), text, format, columns, threads=n_jobs(threads), counter=counter)
+    is_shown = terminal.is_watched() and not text and (out is not None or not sys.stdout.isatty())
+    n_silent = 0
+    n_answered = 0
+    with (
+        progress.shown(is_shown),
+        progress.phase("predicting", counter),
+        answer_writer(form, out, loaded, columns) as write,
+    ):
         for chunk in chunks:
-            answers = loaded.predict_labels(chunk.X, top_k, limit)
-            for position, answer in enumerate(answers):
-                number += 1
-                asked = None if chunk.texts is None else chunk.texts[position]
-                write(_FORMATS[as_](number, asked, with_names(loaded, answer)))
-            if out is None:
-                sys.stdout.flush()  # whoever types or pipes one line at a time waits for the answer
+            answers = ask(loaded, chunk, top_k, limit, only)
+            write(chunk, answers)
+            n_silent += sum(bool(answer.notice) for answer in answers)
+            n_answered += n_rows(chunk.X)
+            counter.rows = n_answered
+    if out is not None and n_silent:
+        terminal.print_hint(f"{terminal.count(n_silent, 'text')} had no known word and got no labels")
 
 
 def _one_file(files: list[Path] | None) -> Path | None:
     if files and len(files) > 1:
         raise ValueError(f"got {len(files)} data files; predict one, or all of them with --cluster auto")
     return files[0] if files else None
+
+
+def _check_for_cluster(output: str | None, labels_from: Path | None) -> None:
+    if output not in (None, "jsonl", "parquet"):
+        raise ValueError(f"with --cluster, --output must be jsonl or parquet, got {output}")
+    if labels_from is not None:
+        raise ValueError("--labels-from is not for --cluster")
 
 
 def _on_cluster(
@@ -103,52 +128,18 @@ def _on_cluster(
     out: Path | None,
     top_k: int | None,
     limit: Any,
-    as_: Output,
+    is_parquet: bool,
     threads: int | None,
 ) -> None:
     from ramify import cluster
+    from ramify.cli.models import load_to_query, tuned_thresholds
 
     if not files or out is None:
         raise ValueError("--cluster needs data files, and a directory for the answers: --out DIR")
-    format = "parquet" if as_ is Output.parquet else "jsonl"
-    how: dict[str, Any] = {"top_k": top_k, "threshold": limit, "format": format, "verbose": output.is_watched()}
+    if top_k is None and limit is None:
+        limit = tuned_thresholds(load_to_query(model, threads))
+        top_k = 5 if limit is None else None
+    format = "parquet" if is_parquet else "jsonl"
+    how: dict[str, Any] = {"top_k": top_k, "threshold": limit, "format": format, "verbose": terminal.is_watched()}
     written = cluster.predict(model, files, out, address=address, n_workers=threads, **how)
-    print(f"Answered {output.count(len(files), 'file')}: {written[0]} to {written[-1].name}.")
-
-
-@contextmanager
-def _writer(out: Path | None) -> Iterator[Callable[[str], Any]]:
-    if out is None:
-        yield sys.stdout.write
-        sys.stdout.flush()
-        return
-    from ramify.data.files import replaced_when_complete
-
-    with replaced_when_complete(out) as stream:
-        yield lambda text: stream.write(text.encode("utf-8", "backslashreplace"))
-
-
-def _table(number: int, asked: str | None, answer: Sequence[output.LabelRow]) -> str:
-    return f"{output.title_line(f'row {number}' if asked is None else asked)}\n{output.label_lines(answer)}"
-
-
-def _tsv(number: int, asked: str | None, answer: Sequence[output.LabelRow]) -> str:
-    return "".join(
-        f"{number}\t{_cell(label)}\t{probability:.6g}\t{_cell(name)}\n" for label, probability, name in answer
-    )
-
-
-def _cell(value: Any) -> str:
-    return output.visible(" ".join(str(value).split()))
-
-
-def _jsonl(number: int, asked: str | None, answer: Sequence[output.LabelRow]) -> str:
-    labels = [
-        {"label": label, "probability": probability} | ({"name": name} if name else {})
-        for label, probability, name in answer
-    ]
-    text = {} if asked is None else {"text": asked}
-    return output.json_line({"row": number, **text, "labels": labels}) + "\n"
-
-
-_FORMATS = {Output.table: _table, Output.tsv: _tsv, Output.jsonl: _jsonl}
+    print(f"Answered {terminal.count(len(files), 'file')}: {written[0]} to {written[-1].name}.")

@@ -16,6 +16,7 @@ EXAMPLES = examples(
     "ramify stream train.txt --model online-model --skip-seen",
     "ramify stream test.txt --model online-model --test-first --window 100 --report run.json",
     "cat notes.jsonl | ramify stream --model online-notes --json",
+    "ramify stream tickets.csv --model tickets --text-column subject --text-column body --label-column tags",
     "cat train.txt | ramify stream --model online-model --new --format xmc --policy best",
 )
 
@@ -26,6 +27,10 @@ class StreamFormat(str, Enum):
     xmc = "xmc"
     libsvm = "libsvm"
     jsonl = "jsonl"
+    csv = "csv"
+    tsv = "tsv"
+    parquet = "parquet"
+    arrow = "arrow"
 
 
 def stream(
@@ -39,7 +44,9 @@ def stream(
     data: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[DATA]", help="XMC text, libsvm or JSONL; gzip is unpacked; - is stdin.", show_default=False
+            metavar="[DATA]",
+            help="CSV, TSV, JSONL, Parquet, Arrow, XMC text or libsvm; gzip is unpacked; - is stdin.",
+            show_default=False,
         ),
     ] = None,
     new: Annotated[bool, typer.Option("--new", help="Start a new model and replace an existing one.")] = False,
@@ -60,6 +67,11 @@ def stream(
         StreamFormat | None,
         typer.Option("--format", help="Format of the lines; from model, name or first line by default."),
     ] = None,
+    text_column: options.TextColumn = None,
+    label_column: options.LabelColumn = None,
+    label_separator: options.LabelSeparator = None,
+    encoding: options.Encoding = None,
+    delimiter: options.Delimiter = None,
     zero_based: Annotated[bool, typer.Option("--zero-based", help="libsvm: features count from 0, not 1.")] = False,
     multiclass: options.Multiclass = False,
     skip_bad_lines: Annotated[
@@ -113,6 +125,7 @@ def stream(
         ks=parse_ks(k),
         report=report,
         format=None if format is None else format.value,
+        columns=options.columns_of(text_column, label_column, label_separator, None, encoding, delimiter),
         zero_based=zero_based,
         multiclass=multiclass,
         skips_bad_lines=skip_bad_lines,

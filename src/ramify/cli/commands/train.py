@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "ramify train train.txt --model model",
     "ramify train train.txt --model model --test test.txt --tree huffman",
-    "ramify train notes.jsonl --model notes-model --label-names codes.tsv",
+    "ramify train notes.jsonl --model notes-model --label-names codes.tsv --hierarchy parents.tsv",
+    "ramify train papers.csv --model papers --text-column title --text-column abstract --label-column subjects",
     "ramify train train.txt --model model --n-trees 3 --max-leaf 100 --threads 2",
     "ramify train train.txt --model model --tree interpolated --tree-option lam=0.5",
     "ramify train train.txt --model model --online --n-epochs 3",
@@ -32,8 +34,11 @@ EXAMPLES = examples(
 # Parameters of `train` that do not belong to the classifier.
 _NOT_OF_CLASSIFIER = {
     "data", "journal", "model", "classifier", "settings", "is_online", "multiclass", "format", "label_names",
-    "feature_names", "test", "seed", "threads", "json", "cluster", "checkpoint",
+    "feature_names", "hierarchy", "test", "seed", "threads", "json", "text_column", "label_column", "label_separator",
+    "encoding", "delimiter", "cluster", "checkpoint",
 }  # fmt: skip
+
+_TABLES = ("csv", "tsv")
 
 Kind = Enum("Kind", {name.replace("-", "_"): name for name in registry.summaries()}, type=str)  # type: ignore[misc]
 PLT = Kind("plt")
@@ -123,11 +128,20 @@ def train(
     ] = False,
     multiclass: options.Multiclass = False,
     format: FormatOption = None,
+    text_column: options.TextColumn = None,
+    label_column: options.LabelColumn = None,
+    label_separator: options.LabelSeparator = None,
+    encoding: options.Encoding = None,
+    delimiter: options.Delimiter = None,
     label_names: Annotated[
         Path | None, typer.Option(metavar="FILE", help="One name per line in column order, or label<tab>name.")
     ] = None,
     feature_names: Annotated[
         Path | None, typer.Option(metavar="FILE", help="One name per line in column order; not for texts.")
+    ] = None,
+    hierarchy: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Lines label<tab>parent: no label gets less than one below it."),
     ] = None,
     vectorizer: Annotated[
         Vectorizer | None, typer.Option(help="Texts: tfidf by default; hashing bounds the memory of a stream.")
@@ -148,9 +162,11 @@ def train(
     A flag that is left out keeps the classifier's default; one that the classifier does not have is refused.
     """
     from ramify.cli.classifiers import new_classifier, online_name
-    from ramify.cli.data import read_for, read_journal, read_labelled, read_names_for
+    from ramify.cli.data import read_for, read_journal, read_labelled
     from ramify.cli.evaluation import evaluate_model, print_report
     from ramify.cli.models import check_target, learns_one_class, save_portable, training_facts, training_in_words
+    from ramify.cli.names import read_names_for
+    from ramify.cli.sources import is_stream
     from ramify.common import progress
     from ramify.data.load import find_format
 
@@ -160,21 +176,29 @@ def train(
     trained = new_classifier(name, flags, settings, seed=seed, threads=threads)
     needed_by = "--multiclass" if multiclass else f"--classifier {name}"
     multiclass = multiclass or learns_one_class(trained)
-    if test is not None:
-        find_format(test)  # fails if the file does not exist
+    columns = options.columns_of(text_column, label_column, label_separator, None, encoding, delimiter)
+    if test is not None and not is_stream(test):
+        find_format(test, columns)  # fails if the file does not exist
+    counter = progress.RowCounter()
     with progress.shown(output.is_watched()) as phases:
         start = time.perf_counter()
         if cluster is not None:
+            if hierarchy is not None:
+                raise ValueError("--hierarchy is not for --cluster; give hierarchy= to the classifier in Python")
             rows, n_rows = _on_cluster(cluster, trained, data, checkpoint, multiclass, n_workers=threads)
             names = read_names_for(rows, label_names, feature_names)
         else:
             file = _one_file(data)
             with progress.phase(f"reading {file.name}"):
-                rows = read_journal(file) if journal else read_labelled(file, format, threads=n_jobs(threads))
-            n_rows = rows.n_rows
+                sizes: dict[str, Any] = {"threads": n_jobs(threads), "counter": counter}
+                rows = read_journal(file) if journal else read_labelled(file, format, columns, **sizes)
             names = read_names_for(rows, label_names, feature_names)
+            if hierarchy is not None:
+                _set_hierarchy(trained, name, hierarchy, rows)
             start = time.perf_counter()
-            trained.fit(rows.X, rows.classes(needed_by) if multiclass else rows.Y)
+            with progress.phase(f"reading {file.name}", counter) if rows.is_text else nullcontext():
+                trained.fit(rows.X, rows.targets(multiclass, needed_by))
+            n_rows = rows.n_rows
         took = time.perf_counter() - start
         names.give_to(trained)
         trained.source_format_ = _source_format(rows)
@@ -183,7 +207,7 @@ def train(
         report: dict[str, Any] | None = None
         if test is not None:
             with progress.phase(f"evaluating on {test.name}"):
-                report = evaluate_model(trained, read_for(trained, test, format), ks=[1, 3, 5])
+                report = evaluate_model(trained, read_for(trained, test, None, columns), ks=[1, 3, 5])
     facts = training_facts(trained, n_rows, took, phases.seconds.get("building the tree", 0.0), model)
     if json:
         output.print_json(facts | ({} if report is None else {"test": report}))
@@ -191,8 +215,29 @@ def train(
     print(training_in_words(facts))
     if report is not None:
         print_report(report)
-    if not multiclass and n_rows == rows.n_rows and rows.has_one_label_each:
+    if not multiclass and cluster is None and rows.has_one_label_each:
         output.print_hint("each row has exactly one label; with --multiclass their probabilities sum to one")
+        separator = None if label_separator is not None or rows.format not in _TABLES else _likely_separator(rows.Y)
+        if separator is not None:
+            output.print_hint(f"many labels contain {separator!r}: if it separates labels, give --label-separator")
+
+
+def _likely_separator(labels: list[tuple[str, ...]]) -> str | None:
+    """A character in many labels of a table that has one label in each cell: there may be several."""
+    seen = [row[0] for row in labels[:10_000]]
+    return next((sign for sign in "|,\t/" if 3 * sum(sign in label for label in seen) > len(seen)), None)
+
+
+def _set_hierarchy(classifier: Any, name: str, path: Path, rows: LabelledRows) -> None:
+    """Give a classifier the hierarchy of a file; labels are words, or column numbers where rows have a 0/1 array."""
+    from ramify.data.hierarchy import Hierarchy
+    from ramify.data.hierarchy_file import read_hierarchy
+
+    if "hierarchy" not in classifier.get_params():
+        raise ValueError(f"--hierarchy is not for --classifier {name}: it predicts one class a row")
+    given = read_hierarchy(path, are_numbers=not isinstance(rows.Y, list))
+    Hierarchy.from_mapping(given)  # a cycle is refused before the training
+    classifier.set_params(hierarchy=given)
 
 
 def _one_file(files: list[Path]) -> Path:
@@ -227,7 +272,7 @@ def _source_format(rows: LabelledRows) -> str | None:
 
     if rows.format == "libsvm":
         try:
-            load_libsvm(rows.path, zero_based=False)
+            load_libsvm(rows.path if rows.source is None else rows.source.path, zero_based=False)
         except DataError:
             return "libsvm-zero-based"
     return None if rows.format in ("npz", "journal") else rows.format

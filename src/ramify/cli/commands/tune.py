@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ramify.cli import output
+from ramify.cli import options, output
 from ramify.cli.options import (
     AsJson,
     CList,
@@ -83,6 +83,11 @@ def tune(
         Path | None, typer.Option(metavar="DIR", help="Directory of the tuned model; replaces the model by default.")
     ] = None,
     format: FormatOption = None,
+    text_column: options.TextColumn = None,
+    label_column: options.LabelColumn = None,
+    label_separator: options.LabelSeparator = None,
+    encoding: options.Encoding = None,
+    delimiter: options.Delimiter = None,
     threads: Threads = None,
     json: AsJson = False,
 ) -> None:
@@ -95,11 +100,12 @@ def tune(
     """
     from ramify.cli.models import check_target
 
+    columns = options.columns_of(text_column, label_column, label_separator, None, encoding, delimiter)
     target = model if out is None else out
     if objective is TuneObjective.latency:
         lams = None if lam is None else parse_lams(lam)
         report, words = _tune_latency(
-            data, model, target, format, threads, lams=lams, rule=rule, k=k, validation=validation
+            data, model, target, format, columns, threads, lams=lams, rule=rule, k=k, validation=validation
         )
         if curve is not None:
             from ramify.data.files import replaced_when_complete
@@ -110,7 +116,9 @@ def tune(
         tried = parse_cs(c)
         check_target(target)
         choice = {"method": method.value, "objective": objective.value, "common": common, "empty": empty.value}
-        report, words = _tune_thresholds(data, model, target, format, threads, tried=tried, folds=folds, **choice)
+        report, words = _tune_thresholds(
+            data, model, target, format, columns, threads, tried=tried, folds=folds, **choice
+        )
     if json:
         output.print_json(report)
     else:
@@ -122,6 +130,7 @@ def _tune_thresholds(
     model: Path,
     target: Path,
     format: Any,
+    columns: Any,
     threads: int | None,
     *,
     tried: tuple[float, ...],
@@ -137,9 +146,9 @@ def _tune_thresholds(
     from ramify.decide.estimates import EMPTY, estimates
 
     with progress.shown(output.is_watched()):
-        with progress.phase("reading"):
+        with progress.phase("reading", counter := progress.RowCounter()):
             loaded = load_model(model, threads)
-            answer, truth = read_estimates(loaded, data, format, threads, tried)
+            answer, truth = read_estimates(loaded, data, format, columns, threads, tried, counter)
         with progress.phase("tuning"):
             found = estimates(answer, truth)
             chosen = choose_thresholds(found, None, c=tried, folds=min(folds, found.n_rows), **choice)
@@ -168,6 +177,7 @@ def _tune_latency(
     model: Path,
     target: Path,
     format: Any,
+    columns: Any,
     threads: int | None,
     *,
     lams: tuple[float, ...] | None,
@@ -188,12 +198,13 @@ def _tune_latency(
         loaded = load_model(model, threads)
         if not isinstance(loaded, PLTClassifier):
             raise ValueError(f"only a PLTClassifier has a tree to choose, this is a {type(loaded).__name__}")
-        rows = read_for(loaded, data, format, n_jobs(threads))
+        rows = read_for(loaded, data, format, columns, threads=n_jobs(threads))
+        X = list(rows.X) if rows.is_text else rows.X  # it is split, and read many times
         y = rows.classes() if loaded.is_multiclass_ else rows.Y
         settings: dict[str, Any] = {"k": k, "rule": rule, "validation": validation, "random_state": loaded.seed_}
-        curve = pareto_curve(loaded, rows.X, y, lams=LAMS if lams is None else lams, **settings)
+        curve = pareto_curve(loaded, X, y, lams=LAMS if lams is None else lams, **settings)
         with progress.phase("training on all rows"):
-            chosen = with_lam(loaded, curve.chosen.lam).fit(rows.X, y)
+            chosen = with_lam(loaded, curve.chosen.lam).fit(X, y)
         _copy_names(loaded, chosen)
         save_portable(chosen, target)
     report = curve.to_dict() | {"rows": rows.n_rows, "model": str(target)}

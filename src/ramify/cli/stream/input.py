@@ -10,7 +10,7 @@ import shutil
 import signal
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from types import FrameType
@@ -98,10 +98,15 @@ def _stdin(stdin: Any) -> Iterator[int]:
         yield descriptor
 
 
-def lines_of(name: str, descriptor: int, stop: StopSignal) -> Iterator[list[bytes]]:
-    """Complete lines as soon as they arrive; gzip is unpacked. When stopped, an incomplete line is dropped."""
+def blocks_of(name: str, descriptor: int, stop: StopSignal) -> Iterator[bytes]:
+    """Bytes as soon as they arrive; gzip is unpacked."""
+    return _unpacked(name, _blocks(descriptor, stop))
+
+
+def lines_of(blocks: Iterable[bytes], stop: StopSignal) -> Iterator[list[bytes]]:
+    """Complete lines as soon as they arrive. When stopped, an incomplete line is dropped."""
     splitter = LineSplitter()
-    for block in _unpacked(name, _blocks(descriptor, stop)):
+    for block in blocks:
         if lines := splitter.feed(block):
             yield lines
     if splitter.rest and stop.received is None:

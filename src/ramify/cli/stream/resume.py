@@ -10,6 +10,7 @@ from ramify.cli.models import labels_at, rows_learned, takes_text
 from ramify.cli.options import flag
 from ramify.data import DataError
 from ramify.data.lines import format_name
+from ramify.data.text_file import TEXT_FORMATS
 
 if TYPE_CHECKING:
     from ramify.cli.stream.run import Settings
@@ -63,10 +64,10 @@ def _check_ngrams(requested: Any, loaded: Any, settings: Settings) -> None:
 def check_same_source(model: Any, format: str, path: Path) -> None:
     """Refuse rows in another format than those that the model has learned."""
     known, is_text = model.source_format_, takes_text(model)
-    if is_text != (format == "jsonl"):
+    if is_text != (format in TEXT_FORMATS):
         was, now = ("texts", "numbers") if is_text else ("numbers", "texts")
         raise DataError(f"the model has learned {was}, but these are {now}", path, hint=_ANOTHER)
-    if known is not None and known != format:
+    if known is not None and known != format and not is_text:  # words are the same in all formats
         message = f"the model has learned {format_name(known)}, but this is {format_name(format)}"
         raise DataError(message, path, hint=f"features may be numbered differently: convert the data, or {_ANOTHER}")
     if isinstance(labels_at(model, [0])[0], str) != is_text:

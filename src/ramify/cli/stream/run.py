@@ -22,14 +22,16 @@ from ramify.cli.models import (
     save_portable,
     takes_text,
 )
-from ramify.cli.stream.input import StopSignal, lines_of, opened
+from ramify.cli.stream.input import StopSignal, blocks_of, lines_of, opened
 from ramify.cli.stream.resume import check_same_source, resumed
 from ramify.cli.stream.screen import Screen, screen_for
-from ramify.data import DataError
+from ramify.data import Columns, DataError
+from ramify.data.encodings import utf8_blocks
 from ramify.data.files import check_is_text, replaced_when_complete
 from ramify.data.label_forms import indicator_of
-from ramify.data.lines import LabelledBatch, LineFormat, LineParser
-from ramify.data.load import BY_SUFFIX, format_of_text
+from ramify.data.lines import LabelledBatch, LineParser, TableRows, not_one_label
+from ramify.data.load import ARROW_MAGIC, BY_SUFFIX, find_text_format
+from ramify.data.text_file import ARROW_FORMATS, TEXT_FORMATS, TextFile
 from ramify.files.directory import MANIFEST
 from ramify.progressive import Evaluation
 from ramify.progressive.rows import joined
@@ -53,6 +55,7 @@ class Settings:
     ks: list[int]
     report: Path | None
     format: str | None
+    columns: Columns
     zero_based: bool
     multiclass: bool
     skips_bad_lines: bool
@@ -81,7 +84,7 @@ class StreamRun:
                 self.classifier, block=settings.block, window=settings.window, k=settings.ks, name=name
             )
         self.screen: Screen = screen_for(None if self.evaluation is None else self.evaluation.result, settings.as_json)
-        self.parser: LineParser | None = None
+        self.parser: LineParser | TableRows | None = None
         self.source_format, self.zero_based = self.classifier.source_format_, False
         self._held: LabelledBatch | None = None
 
@@ -90,7 +93,8 @@ class StreamRun:
         self.started = time.perf_counter()
         with StopSignal() as stop, opened(self.settings.data, self.settings.stdin) as (name, descriptor), self.screen:
             try:
-                for batch in self._batches(name, lines_of(name, descriptor, stop)):
+                blocks = utf8_blocks(blocks_of(name, descriptor, stop), self.settings.columns.encoding, name)
+                for batch in self._batches(name, blocks, stop):
                     self._learn(batch)
                 self._check_anything_learned(name, stop)
                 self._finish_windows()
@@ -110,56 +114,90 @@ class StreamRun:
 
     # --- rows -----------------------------------------------------------------------------------------------------
 
-    def _batches(self, name: str, lines: Iterator[list[bytes]]) -> Iterator[LabelledBatch]:
+    def _batches(self, name: str, blocks: Iterator[bytes], stop: StopSignal) -> Iterator[LabelledBatch]:
+        """The rows after those to skip."""
+        for batch in self._all_batches(name, blocks, stop):
+            skipped = min(self.n_to_skip, len(batch))
+            self.n_to_skip -= skipped
+            if skipped < len(batch):
+                yield batch.part(skipped, len(batch)) if skipped else batch
+
+    def _all_batches(self, name: str, blocks: Iterator[bytes], stop: StopSignal) -> Iterator[LabelledBatch]:
         """Rows as the parser reads them, once the first line has shown their format."""
-        start: list[bytes] = []
-        for some in lines:
-            start += some
-            if any(line.strip() for line in start):
+        start = b""
+        for block in blocks:
+            start += block
+            if b"\n" in start.lstrip():
                 break
-        if not start:
+        if not start or (stop.received is not None and b"\n" not in start):
             return
-        text = b"\n".join(start)
-        check_is_text(text[:4096] or b"\n", name)
-        format = self._find_format(text)
-        self.parser = LineParser(
+        if not start.startswith(ARROW_MAGIC):
+            check_is_text(start[:4096], name)
+        format = self._find_format(start)
+        if format in ARROW_FORMATS:
+            yield from self._arrow_batches(format, stop)
+            return
+        blocks = chain([start], blocks)
+        on_bad_line = self.screen.bad_line if self.settings.skips_bad_lines else None
+        one_label = self.is_multiclass or learns_one_class(self.classifier)
+        if format in ("csv", "tsv"):
+            table = self.parser = TableRows(
+                format, name, self.settings.columns, one_label=one_label, on_bad_line=on_bad_line
+            )
+            for block in blocks:
+                yield from table.parse(block)
+            if stop.received is None:
+                yield from table.parse(b"", is_last=True)
+            return
+        lines = self.parser = LineParser(
             format,
             name,
             zero_based=self.zero_based,
-            one_label=self.is_multiclass or learns_one_class(self.classifier),
+            one_label=one_label,
             max_features=None if self._takes_new_features else self.classifier.n_features_in_,
-            on_bad_line=self.screen.bad_line if self.settings.skips_bad_lines else None,
+            columns=self.settings.columns,
+            on_bad_line=on_bad_line,
         )
-        for some in chain([start], lines):
-            for batch in self.parser.parse(some):
-                skipped = min(self.n_to_skip, len(batch))
-                self.n_to_skip -= skipped
-                if skipped < len(batch):
-                    yield batch.part(skipped, len(batch)) if skipped else batch
+        for some in lines_of(blocks, stop):
+            yield from lines.parse(some)
+
+    def _arrow_batches(self, format: str, stop: StopSignal) -> Iterator[LabelledBatch]:
+        path = self.settings.data
+        if path is None or not path.is_file():
+            raise DataError("Parquet and Arrow need a file, not a pipe", path or "stdin", hint="write a file first")
+        for chunk in TextFile(path, format, self.settings.columns).chunks(_AT_ONCE):
+            if stop.received is not None:
+                return
+            one_label = self.is_multiclass or learns_one_class(self.classifier)
+            bad = next((place for place, row in enumerate(chunk.labels) if one_label and len(row) != 1), None)
+            if bad is not None:
+                raise not_one_label(len(chunk.labels[bad]), path, chunk.lines[bad])
+            yield LabelledBatch(chunk.texts, chunk.labels, chunk.lines)
 
     @property
     def _takes_new_features(self) -> bool:
         return not self.is_resumed or takes_text(self.classifier) or isinstance(self.classifier.schema_, StreamSchema)
 
-    def _find_format(self, start: bytes) -> LineFormat:
+    def _find_format(self, start: bytes) -> Any:
         """The format by command line, model, file name or first line, in this order."""
         settings, known = self.settings, self.classifier.source_format_
         format: Any = settings.format
+        named = None
+        if settings.data is not None:
+            named = BY_SUFFIX.get(Path(settings.data.name.removesuffix(".gz")).suffix.lower())
+        looks_like = named if named in TEXT_FORMATS else find_text_format(start, settings.columns)
         if format is None and known is not None:
             # Rows without a header look like libsvm, so the first line only decides between texts and numbers.
-            looks_like = format_of_text(start)
             before = known.removesuffix("-zero-based")
-            format = looks_like if "jsonl" in (looks_like, before) else before
-        elif format is None and settings.data is not None:
-            format = BY_SUFFIX.get(Path(settings.data.name.removesuffix(".gz")).suffix.lower())
-        format = format_of_text(start) if format is None else format
+            format = looks_like if looks_like in TEXT_FORMATS or before in TEXT_FORMATS else before
+        format = format or named or looks_like
         if format == "npz":
             raise DataError("an npz file has no lines to stream", settings.data, hint="convert it: see ramify convert")
         self.zero_based = settings.zero_based or known == "libsvm-zero-based"
         self.source_format = f"{format}-zero-based" if format == "libsvm" and self.zero_based else str(format)
         if self.is_resumed:
             check_same_source(self.classifier, self.source_format, settings.model)
-        return format  # type: ignore[no-any-return]
+        return format
 
     # --- learning --------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,8 @@ class FastXMLClassifier(ExtremeClassifier):
         For X given as texts.
     n_jobs : int or None
         Trees grown, and rows answered, at the same time; the result does not depend on it.
+    hierarchy : dict or None
+        Label -> parent or parents: no label is answered with less than a label below it (docs/hierarchy.md).
     verbose : bool
         Show progress on stderr while training.
 
@@ -78,6 +81,7 @@ class FastXMLClassifier(ExtremeClassifier):
         normalize: bool = False,
         bias: float = 1.0,
         vectorizer: Any = None,
+        hierarchy: Mapping[Any, Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
@@ -92,6 +96,7 @@ class FastXMLClassifier(ExtremeClassifier):
         self.normalize = normalize
         self.bias = bias
         self.vectorizer = vectorizer
+        self.hierarchy = hierarchy
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

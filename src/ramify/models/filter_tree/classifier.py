@@ -51,6 +51,8 @@ class FilterTreeClassifier(OneClassARow):
     ['pear', 'cherry']
     """
 
+    learns_new_labels = False  # after the first call of `partial_fit`
+
     def __init__(
         self,
         *,

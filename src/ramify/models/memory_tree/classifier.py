@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,8 @@ class MemoryTreeClassifier(OnlineClassifier):
         For X given as texts. None is a StreamTextVectorizer, whose vocabulary grows with the stream.
     n_jobs : int or None
         Threads for queries; rows are learned one after the other. The result does not depend on it.
+    hierarchy : dict or None
+        Label -> parent or parents: no label is answered with less than a label below it (docs/hierarchy.md).
     verbose : bool
         Show progress on stderr while learning.
 
@@ -94,6 +97,7 @@ class MemoryTreeClassifier(OnlineClassifier):
         shuffle: bool = True,
         normalize: bool = True,
         vectorizer: Any = None,
+        hierarchy: Mapping[Any, Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
@@ -112,6 +116,7 @@ class MemoryTreeClassifier(OnlineClassifier):
         self.shuffle = shuffle
         self.normalize = normalize
         self.vectorizer = vectorizer
+        self.hierarchy = hierarchy
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

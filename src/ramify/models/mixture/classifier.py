@@ -16,7 +16,7 @@ from ramify import registry
 from ramify.base.classifier import ExtremeClassifier
 from ramify.base.fitted import FittedModel
 from ramify.base.model import Query
-from ramify.base.nested import train_inside
+from ramify.base.nested import check_no_hierarchy, train_inside
 from ramify.base.online import OnlineClassifier
 from ramify.base.online_model import OnlineModel
 from ramify.base.rows import as_one_row
@@ -39,42 +39,43 @@ def _learns_in_pieces(classifier: MixtureClassifier) -> bool:
 class MixtureClassifier(_BaseComposition, ExtremeClassifier):  # type: ignore[misc]
     """The weighted mean of several classifiers' probabilities, named for every label that one of them proposes.
 
-        Weights (at least 0, with sum 1) have the least Brier score on rows held out from the parts' training; the parts are
-        then trained once more, on all rows. With several labels per row each part's probabilities are also calibrated, by
-        a power of them. With one class per row a mean of distributions is one, and is left as it is.
+    Weights (at least 0, with sum 1) have the least Brier score on rows held out from the parts' training; the parts are
+    then trained once more, on all rows. With several labels per row each part's probabilities are also calibrated, by
+    a power of them. With one class per row a mean of distributions is one, and is left as it is.
 
-        Parameters
-        ----------
-        parts : list of classifiers, of (name, classifier) pairs, or of names; None
-            What is mixed: classifiers of the library. Names are those of the command line, and may come as one string,
-            "plt,nearest-rows". None: `PLTClassifier(n_trees=3)` and `NearestRowsClassifier()`.
-        weights : None or one number per part
-            None learns them; given weights are scaled to sum 1, and no rows are held out.
-        held_out : float
-            Share of the rows that are held out to learn the weights on.
-        refit : bool
-            Train the parts once more, on all rows, when the weights are known.
-        block : int
-            For `partial_fit`: rows that the parts answer, for the weights, before they learn them.
-        vectorizer : None, TfidfVectorizer or HashingVectorizer
-            For X given as texts, for all parts: those of the parts are not used.
-        n_jobs, random_state
-            Given to the parts where not None; random_state also draws the rows that are held out.
-        verbose : bool
-            Show progress on stderr while training.
+    Parameters
+    ----------
+    parts : list of classifiers, of (name, classifier) pairs, or of names; None
+        What is mixed: classifiers of the library. Names are those of the command line, and may come as one string,
+        "plt,nearest-rows". None: `PLTClassifier(n_trees=3)` and `NearestRowsClassifier()`.
+    weights : None or one number per part
+        None learns them; given weights are scaled to sum 1, and no rows are held out.
+    held_out : float
+        Share of the rows that are held out to learn the weights on.
+    refit : bool
+        Train the parts once more, on all rows, when the weights are known.
+    block : int
+        For `partial_fit`: rows that the parts answer, for the weights, before they learn them.
+    vectorizer : None, TfidfVectorizer or HashingVectorizer
+        For X given as texts, for all parts: those of the parts are not used.
+    n_jobs, random_state
+        Given to the parts where not None; random_state also draws the rows that are held out.
+    hierarchy : dict or None
+        Label -> parent or parents: no label is answered with less than a label below it (docs/hierarchy.md).
+    verbose : bool
+        Show progress on stderr while training.
 
-        Where all parts learn online, so does the mixture (`partial_fit`, `learn_one`): its weights have the least Brier
-        score over all rows as the parts answered them before they learned them.
+    Where all parts learn online, so does the mixture (`partial_fit`, `learn_one`): its weights have the least Brier
+    score over all rows as the parts answered them before they learned them.
 
-        Examples
-        --------
-        >>> from ramify import FastXMLClassifier, MixtureClassifier, PLTClassifier
-        >>> from ramify.data.csr import csr_rows
-    from ramify.data.synthetic import make_multilabel
-        >>> data = make_multilabel(1000, 50, 500, random_state=0)
-        >>> clf = MixtureClassifier([PLTClassifier(), FastXMLClassifier(n_trees=10)], random_state=0).fit(data.X, data.Y)
-        >>> sorted(clf.weights_)
-        ['fastxml', 'plt']
+    Examples
+    --------
+    >>> from ramify import FastXMLClassifier, MixtureClassifier, PLTClassifier
+    >>> from ramify.data.synthetic import make_multilabel
+    >>> data = make_multilabel(1000, 50, 500, random_state=0)
+    >>> clf = MixtureClassifier([PLTClassifier(), FastXMLClassifier(n_trees=10)], random_state=0).fit(data.X, data.Y)
+    >>> sorted(clf.weights_)
+    ['fastxml', 'plt']
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class MixtureClassifier(_BaseComposition, ExtremeClassifier):  # type: ignore[mi
         refit: bool = True,
         block: int = 256,
         vectorizer: Any = None,
+        hierarchy: Mapping[Any, Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
@@ -96,6 +98,7 @@ class MixtureClassifier(_BaseComposition, ExtremeClassifier):  # type: ignore[mi
         self.refit = refit
         self.block = block
         self.vectorizer = vectorizer
+        self.hierarchy = hierarchy
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -112,6 +115,8 @@ class MixtureClassifier(_BaseComposition, ExtremeClassifier):  # type: ignore[mi
 
     def _check_parameters(self) -> None:
         n_parts = len(self._given())
+        for part in self._given().values():
+            check_no_hierarchy(type(self).__name__, part)
         if self.weights is not None:
             weights = np.asarray(self.weights, dtype=np.float64)
             if weights.shape != (n_parts,) or not (np.isfinite(weights) & (weights >= 0)).all() or not weights.any():
@@ -221,7 +226,8 @@ class MixtureClassifier(_BaseComposition, ExtremeClassifier):  # type: ignore[mi
                 schema = StreamSchema(type(self).__name__)
                 piece = weighted_rows(*schema.start(X, y, classes, self._new_vectorizer), sample_weight)
                 data = TrainingData(*piece, self._draw_seed(), self._n_threads(), schema)
-                self._set_fitted(FittedModel(schema, self._new_model(data), seed=data.seed))
+                hierarchy = self._hierarchy_of(schema)
+                self._set_fitted(FittedModel(schema, self._new_model(data), seed=data.seed, hierarchy=hierarchy))
                 try:
                     self._learn_blocks(piece)
                 except BaseException:

@@ -30,6 +30,8 @@ class NearestRowsClassifier(ExtremeClassifier):
         For X given as texts.
     n_jobs : int or None
         Threads for queries; the result does not depend on it.
+    hierarchy : dict or None
+        Label -> parent or parents: no label is answered with less than a label below it (docs/hierarchy.md).
     verbose : bool
         Show progress on stderr while training.
 
@@ -50,6 +52,7 @@ class NearestRowsClassifier(ExtremeClassifier):
         k: int = 20,
         power: float = 3.0,
         vectorizer: Any = None,
+        hierarchy: Mapping[Any, Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
@@ -57,6 +60,7 @@ class NearestRowsClassifier(ExtremeClassifier):
         self.k = k
         self.power = power
         self.vectorizer = vectorizer
+        self.hierarchy = hierarchy
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

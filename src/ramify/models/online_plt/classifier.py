@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -88,6 +88,8 @@ class OnlinePLTClassifier(OnlineClassifier):
     vectorizer : None, TextVectorizer or HashingTextVectorizer
         For X given as texts. None is a StreamTextVectorizer, whose vocabulary grows with the stream; a TextVectorizer
         keeps the vocabulary of the first texts.
+    hierarchy : dict or None
+        Label -> parent or parents: no label is answered with less than a label below it (docs/hierarchy.md).
     verbose : bool
         Show progress on stderr while learning.
 
@@ -121,6 +123,7 @@ class OnlinePLTClassifier(OnlineClassifier):
         beam: int | None = None,
         memory_budget: int | None = None,
         vectorizer: Any = None,
+        hierarchy: Mapping[Any, Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
@@ -140,6 +143,7 @@ class OnlinePLTClassifier(OnlineClassifier):
         self.beam = beam
         self.memory_budget = memory_budget
         self.vectorizer = vectorizer
+        self.hierarchy = hierarchy
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -212,9 +216,9 @@ class OnlinePLTClassifier(OnlineClassifier):
         """
         with shown(self.verbose is True):
             data = self._read_training_data(X, y, None)
-            model = self._new_model(data, tree_builder)
+            hierarchy, model = self._hierarchy_of(data.schema), self._new_model(data, tree_builder)
             self._learn_epochs(model, data)
-            self._set_fitted(FittedModel(data.schema, model, seed=data.seed))
+            self._set_fitted(FittedModel(data.schema, model, seed=data.seed, hierarchy=hierarchy))
         return self
 
     def _new_model(self, data: TrainingData, start: TreeSpecification | None = None) -> OnlinePLTModel:
@@ -331,10 +335,12 @@ class OnlinePLTClassifier(OnlineClassifier):
             bias=frozen_model.trees[0].bias,
             beam=self.beam,
             vectorizer=self.vectorizer,
+            hierarchy=self.hierarchy,
             n_jobs=self.n_jobs,
             random_state=self.random_state,
         )
-        frozen._set_fitted(FittedModel(frozen_schema, frozen_model, seed=fitted.seed, thresholds=fitted.thresholds))
+        of_fitted: dict[str, Any] = {"thresholds": fitted.thresholds, "hierarchy": fitted.hierarchy}
+        frozen._set_fitted(FittedModel(frozen_schema, frozen_model, seed=fitted.seed, **of_fitted))
         return frozen
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -17,6 +18,7 @@ from ramify.common.progress import phase
 from ramify.common.validation import check_flag, check_integer, check_number
 from ramify.data.remote_rows import RemoteRows
 from ramify.models.plt.block_trainer import block_trainer
+from ramify.models.plt.dense_choice import plan_for
 from ramify.models.plt.fit_report import FitReport
 from ramify.models.plt.model import PLTModel
 from ramify.models.plt.search_report import SearchReport
@@ -35,8 +37,10 @@ class PLTClassifier(ExtremeClassifier):
 
     Parameters
     ----------
-    tree : "kmeans", "interpolated", "random", "complete", "huffman", "fano", "one_level", a LabelTree, or a builder
-        The tree, or how it is built from X and Y. "one_level" is one-against-all.
+    tree : "auto", the name of a builder ("kmeans", "one_level", ...), a LabelTree, or a builder
+        The tree, or how it is built from X and Y: "kmeans", "interpolated", "random", "complete", "huffman", "fano", or
+        "one_level", which is one-against-all. "auto" is "kmeans", but for dense rows whose labels do not cluster
+        "one_level": that is decided on held-out rows.
     arity, max_leaf : int
         Children of an inner node, and most labels below a node whose children are leaves, for builders that use them.
     tree_options : dict or None
@@ -53,6 +57,8 @@ class PLTClassifier(ExtremeClassifier):
     normalize, bias
         Scale rows to unit length; value of the constant feature (0: none). Without `normalize`, all rows are divided by
         their typical length, so that C, tol, prune and the bias mean the same whatever the unit of the features.
+    standardize : "auto" or bool
+        Give every column mean 0 and deviation 1 first; "auto": for dense rows, if that clearly helps held-out ones.
     beam : int or None
         Nodes kept per level while searching; None searches exactly. Either way a search ends when nothing more can
         enter the best k.
@@ -61,6 +67,8 @@ class PLTClassifier(ExtremeClassifier):
         not reach the k-th answer so far. `search_report` returns what was missed.
     vectorizer : None, TextVectorizer or HashingTextVectorizer
         For X given as texts.
+    hierarchy : dict or None
+        Label -> parent or parents: no label is answered with less than a label below it (docs/hierarchy.md).
     verbose : bool
         Show progress on stderr while training.
 
@@ -79,7 +87,7 @@ class PLTClassifier(ExtremeClassifier):
     def __init__(
         self,
         *,
-        tree: str | LabelTree | Callable[..., LabelTree] = "kmeans",
+        tree: str | LabelTree | Callable[..., LabelTree] = "auto",
         arity: int = 32,
         max_leaf: int = 200,
         tree_options: dict[str, Any] | None = None,
@@ -89,9 +97,11 @@ class PLTClassifier(ExtremeClassifier):
         calibrate: bool = True,
         normalize: bool = True,
         bias: float = 0.5,
+        standardize: bool | str = "auto",
         beam: int | None = None,
         slack: float = 0.0,
         vectorizer: Any = None,
+        hierarchy: Mapping[Any, Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
@@ -106,9 +116,11 @@ class PLTClassifier(ExtremeClassifier):
         self.calibrate = calibrate
         self.normalize = normalize
         self.bias = bias
+        self.standardize = standardize
         self.beam = beam
         self.slack = slack
         self.vectorizer = vectorizer
+        self.hierarchy = hierarchy
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -130,6 +142,8 @@ class PLTClassifier(ExtremeClassifier):
             )
         check_flag("normalize", self.normalize)
         check_number("bias", self.bias, at_least=0)
+        if self.standardize != "auto":
+            check_flag("standardize", self.standardize)
         self._search_options()
         check_flag("verbose", self.verbose)
 
@@ -152,21 +166,37 @@ class PLTClassifier(ExtremeClassifier):
     # --- training -------------------------------------------------------------------------------------------------
 
     def _train(self, data: TrainingData) -> PLTModel:
-        trained = [self._train_tree(data, data.seed % 2**32, self._solver())]
+        plan = plan_for(self, data)
+        if plan.columns is not None:
+            data = replace(data, X=plan.columns.rows(data.X))
+        trained = [self._train_tree(data, data.seed % 2**32, plan.solver, plan.tree, plan.normalize)]
         # What suits the first tree suits the others; only their maps to probabilities are their own.
         first = trained[0]
         chosen: PLTSolver = clone(self._solver()).set_params(
             C=first.C, positive_weight=first.positive_weight, n_epochs=first.n_epochs
         )
         for k in range(1, self.n_trees):
-            trained.append(self._train_tree(data, (data.seed + 7919 * k) % 2**32, chosen))
-        return PLTModel(trained)
+            trained.append(self._train_tree(data, (data.seed + 7919 * k) % 2**32, chosen, plan.tree, plan.normalize))
+        return PLTModel(trained, plan.columns, plan.choices)
 
-    def _train_tree(self, data: TrainingData, seed: int, given: PLTSolver) -> TrainedTree:
+    def _takes_options(self, shape: Any) -> bool:
+        """Whether `tree_options` are meant for this shape, and not for another one that is only compared with it."""
+        given = "kmeans" if isinstance(self.tree, str) and self.tree == "auto" else self.tree
+        return shape is given or (isinstance(shape, str) and isinstance(given, str) and shape == given)
+
+    def _train_tree(
+        self,
+        data: TrainingData,
+        seed: int,
+        given: PLTSolver,
+        shape: Any,
+        normalize: bool,
+        max_leaf: int | None = None,
+    ) -> TrainedTree:
         with phase("building the tree"):
-            tree = self._tree_of(data, seed)
-        scale = 1.0 if self.normalize else 1 / typical_length(data.X)
-        features = _core.FeatureSettings(data.n_features, self.normalize, self.bias, scale)
+            tree = self._tree_of(data, seed, shape, self.max_leaf if max_leaf is None else max_leaf)
+        scale = 1.0 if normalize else 1 / typical_length(data.X)
+        features = _core.FeatureSettings(data.n_features, normalize, self.bias, scale)
         trainer = block_trainer(data, tree, features, seed)
         with phase("choosing the solver's settings"):
             choice = choose_solver(trainer, given, is_multiclass=data.is_multiclass, calibrate=self.calibrate)
@@ -181,7 +211,7 @@ class PLTClassifier(ExtremeClassifier):
             blocks=blocks,
             link=choice.link,
             n_features=data.n_features,
-            normalize=self.normalize,
+            normalize=normalize,
             bias=self.bias,
             is_multiclass=data.is_multiclass,
             C=choice.chosen.C,
@@ -191,18 +221,18 @@ class PLTClassifier(ExtremeClassifier):
             scale=scale,
         )
 
-    def _tree_of(self, data: TrainingData, seed: int) -> LabelTree:
+    def _tree_of(self, data: TrainingData, seed: int, shape: Any, max_leaf: int) -> LabelTree:
         def build() -> LabelTree:
             return trees.resolve(
-                self.tree,
+                shape,
                 data.X,
                 data.Y,
                 arity=self.arity,
-                max_leaf=self.max_leaf,
+                max_leaf=max_leaf,
                 random_state=seed,
                 n_jobs=data.n_threads,
                 context_weight=data.sample_weight,
-                options=self.tree_options,
+                options=self.tree_options if self._takes_options(shape) else None,
             )
 
         return data.X.kept_tree(seed, build) if isinstance(data.X, RemoteRows) else build()
@@ -234,7 +264,7 @@ class PLTClassifier(ExtremeClassifier):
     def fit_report_(self) -> FitReport:
         """The settings that were used, and all that were tried with their losses on held-out rows."""
         first = self.trees_[0]
-        return FitReport(first.C, first.positive_weight, first.n_epochs, first.trials)
+        return FitReport(first.C, first.positive_weight, first.n_epochs, first.trials, self.model_.choices)
 
     def search_report(self, X: Any, top_k: int | None = 5, threshold: float | ArrayLike | None = None) -> SearchReport:
         """The answer of `predict_proba` with its cost: blocks scored for each row, and what was missed."""

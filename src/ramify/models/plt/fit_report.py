@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ramify.common.validation import check_integer, check_number
+from ramify.common.validation import check_flag, check_integer, check_number
 
 
 class Trial(NamedTuple):
@@ -29,6 +29,27 @@ class Trial(NamedTuple):
         )
 
 
+class Tried(NamedTuple):
+    """A change for dense rows: the share of held-out rows whose best label is true, without it and with it."""
+
+    what: str
+    before: float
+    after: float
+    is_taken: bool
+
+    def __str__(self) -> str:
+        verb = "used" if self.is_taken else "not used"
+        return f"{self.what}: {verb}; {self.after:.1%} of held-out rows right with it, {self.before:.1%} without"
+
+    @classmethod
+    def checked(cls, stored: Any) -> Tried:
+        """Take back what was stored in a model file, or raise ValueError."""
+        if not isinstance(stored, list) or len(stored) != 4 or not isinstance(stored[0], str):
+            raise ValueError(f"a choice for dense rows must hold a text, two shares and a flag, got {stored!r}")
+        before, after = (check_number("a share of held-out rows", share) for share in stored[1:3])
+        return cls(stored[0], before, after, check_flag("is_taken", stored[3]))
+
+
 class FitReport(NamedTuple):
     """The solver's settings, and every setting that was tried with its loss on held-out rows, in text the lowest first.
 
@@ -42,8 +63,12 @@ class FitReport(NamedTuple):
     positive_weight: float
     n_epochs: int
     trials: tuple[Trial, ...]
+    choices: tuple[Tried, ...] = ()
 
     def __str__(self) -> str:
+        return "\n".join([*map(str, self.choices), self._solver()])
+
+    def _solver(self) -> str:
         used = f"C = {self.C:g}, positive_weight = {self.positive_weight:g}, n_epochs = {self.n_epochs}"
         if len(self.trials) < 2:
             return f"{used}, as given"

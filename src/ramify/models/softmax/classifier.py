@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,8 @@ class TreeSoftmaxClassifier(ExtremeClassifier):
         For X given as texts; None: `ramify.data.WordNgramVectorizer()`, words without n-grams.
     n_jobs : int or None
         Threads; without hogwild the result does not depend on it, and they help only from 32 rows a step on.
+    hierarchy : dict or None
+        Label -> parent or parents: no label is answered with less than a label below it (docs/hierarchy.md).
     verbose : bool
         Show progress on stderr while training.
 
@@ -94,6 +96,7 @@ class TreeSoftmaxClassifier(ExtremeClassifier):
         normalize: bool = True,
         bias: float = 1.0,
         vectorizer: Any = None,
+        hierarchy: Mapping[Any, Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
@@ -113,6 +116,7 @@ class TreeSoftmaxClassifier(ExtremeClassifier):
         self.normalize = normalize
         self.bias = bias
         self.vectorizer = vectorizer
+        self.hierarchy = hierarchy
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

@@ -72,6 +72,8 @@ class SpectralTreeClassifier(ExtremeClassifier):
         For X given as texts.
     n_jobs : int or None
         Threads; the result does not depend on it.
+    hierarchy : dict or None
+        Label -> parent or parents: no label is answered with less than a label below it (docs/hierarchy.md).
     verbose : bool
         Show progress on stderr while training.
 
@@ -100,6 +102,7 @@ class SpectralTreeClassifier(ExtremeClassifier):
         estimator: Any = None,
         normalize: Normalization = True,
         vectorizer: Any = None,
+        hierarchy: Mapping[Any, Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
@@ -114,6 +117,7 @@ class SpectralTreeClassifier(ExtremeClassifier):
         self.estimator = estimator
         self.normalize = normalize
         self.vectorizer = vectorizer
+        self.hierarchy = hierarchy
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ramify.base.classifier import ExtremeClassifier
+from ramify.base.nested import check_no_hierarchy
 from ramify.common.validation import check_choice, check_flag, check_integer, check_number
 from ramify.models.spectral.candidate_scorer import CandidateScorer
 from ramify.models.spectral.candidate_tree import DEVIATIONS, TreeSettings
@@ -96,6 +97,7 @@ def check_parameters(classifier: SpectralTreeClassifier) -> None:
     given = classifier.estimator
     if given is not None and not isinstance(given, CandidateScorer | ExtremeClassifier):
         raise ValueError(f"estimator must be None, a CandidateScorer or a classifier of ramify, got {given!r}")
+    check_no_hierarchy(type(classifier).__name__, given)
     scorer = classifier._scorer()
     scorer.check_parameters()
     if classifier.n_leaves > 1 and scorer.output_weights == "leaf":

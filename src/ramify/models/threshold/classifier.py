@@ -152,8 +152,9 @@ class ThresholdClassifier(ExtremeClassifier):
         self, X: Any, y: Any, sample_weight: ArrayLike | None, classes: ArrayLike | None = None
     ) -> FittedModel:
         data = self._read_training_data(X, y, sample_weight, classes)
+        hierarchy = self._hierarchy_of(data.schema)
         model, thresholds = self._tuned(data)
-        return FittedModel(data.schema, model, seed=data.seed, thresholds=thresholds)
+        return FittedModel(data.schema, model, seed=data.seed, thresholds=thresholds, hierarchy=hierarchy)
 
     def _train(self, data: TrainingData) -> ThresholdModel:
         return self._tuned(data)[0]
@@ -184,8 +185,9 @@ class ThresholdClassifier(ExtremeClassifier):
         tried = tried_values(self.c)
         least = kappa(1 / max(tried), prior, label_measure(self.objective))
         top_k = None if self.candidates is None else min(self.candidates, data.n_labels)
-        model, options = nested.fitted.model, nested.fitted.options
-        P = model.search(data.X[held_out], Query(top_k, least, self._n_threads(), options))
+        hierarchy, options = self._hierarchy_of(data.schema), nested.fitted.options
+        tuned = FittedModel(data.schema, nested.fitted.model, seed=data.seed, hierarchy=hierarchy)
+        P = tuned.search(data.X[held_out], Query(top_k, least, self._n_threads(), options))
         return choose_thresholds(
             P,
             data.Y[held_out],
@@ -246,13 +248,13 @@ class ThresholdClassifier(ExtremeClassifier):
     def _following(self, inner: Any, online: dict[float, OnlineF]) -> FittedModel:
         """The inner model with the thresholds of the best c so far."""
         nested = Nested(type(inner).__name__, inner.fitted_)
-        schema, seed = inner.fitted_.schema, inner.fitted_.seed
+        schema, seed, hierarchy = inner.fitted_.schema, inner.fitted_.seed, inner.fitted_.hierarchy
         if schema.is_multiclass or not schema.n_labels:
-            return FittedModel(schema, ThresholdModel(nested, online=online), seed=seed)
+            return FittedModel(schema, ThresholdModel(nested, online=online), seed=seed, hierarchy=hierarchy)
         tried = {c: counts.f1(empty=self.empty) for c, counts in online.items()}
         best = max(tried, key=tried.__getitem__)
         model = ThresholdModel(nested, c=best, tried=tried, online=online)
-        return FittedModel(schema, model, seed=seed, thresholds=online[best].thresholds)
+        return FittedModel(schema, model, seed=seed, thresholds=online[best].thresholds, hierarchy=hierarchy)
 
     def _decide_then_learn(
         self, inner: Any, online: dict[float, OnlineF], X: Any, y: Any, classes: Any, weight: Any
@@ -288,6 +290,11 @@ class ThresholdClassifier(ExtremeClassifier):
     def vectorizer(self) -> Any:
         """The estimator's: texts are turned into numbers once, before rows are held out."""
         return getattr(self.estimator, "vectorizer", None)
+
+    @property
+    def hierarchy(self) -> Any:
+        """The estimator's: thresholds are tuned on probabilities that agree with it."""
+        return getattr(self.estimator, "hierarchy", None)
 
     @property
     def estimator_(self) -> Any:

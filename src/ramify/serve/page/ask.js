@@ -41,6 +41,7 @@ export async function ask({ fresh = false } = {}) {
 
 function show(labels, text, version) {
   find("answers").replaceChildren(...labels.map(row));
+  find("hint").hidden = text !== "";
   find("no-answers").hidden = labels.length > 0 || !text;
   const best = labels[0];
   find("status").textContent = best ? `Best: ${title(best)}, ${percent(best.probability)}. Version ${version}.` : "";
@@ -56,7 +57,11 @@ function row(entry) {
     element("span", { className: "name" }, String(entry.label), element("small", {}, entry.name ? ` ${entry.name}` : "")),
     element("span", { className: "share" }, percent(entry.probability)),
   );
-  why.addEventListener("click", () => explain(entry.label));
+  why.setAttribute("aria-controls", "why");
+  why.addEventListener("click", async () => {
+    await explain(entry.label);
+    find("why").scrollIntoView({ block: "nearest" }); // below the rest on a narrow screen
+  });
   const pick = element("button", { type: "button", className: "icon pick" });
   pick.addEventListener("click", () => toggle(entry));
   pick.dataset.label = JSON.stringify(entry.label);
@@ -127,8 +132,7 @@ function step(one) {
   return element(
     "li",
     {},
-    element("span", { className: "share" }, percent(one.probability)),
-    name,
+    element("div", { className: "step", title: name }, element("span", { className: "share" }, percent(one.probability)), name),
     element("div", { className: "quiet" }, words.join(", ") || "no known word here"),
   );
 }

@@ -23,6 +23,7 @@ export function startTeaching({ onTaught }) {
   add.addEventListener("keydown", keyPressed);
   add.addEventListener("blur", () => setTimeout(close, 150));
   find("learn").addEventListener("click", teach);
+  draw();
 }
 
 export const isChosen = (label) => chosen.some((one) => one.label === label);
@@ -57,7 +58,10 @@ function draw() {
       return element("li", {}, title(entry), remove);
     }),
   );
-  find("learn").disabled = !currentText();
+  const text = currentText();
+  find("learn").disabled = !text;
+  find("none-chosen").hidden = chosen.length > 0;
+  find("none-chosen").textContent = text ? "None. Accept a label with +, or add one. Teach now to say that none applies." : "None yet: type a text first.";
   document.dispatchEvent(new Event("chosen"));
 }
 

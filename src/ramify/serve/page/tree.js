@@ -18,7 +18,7 @@ export async function showNode(node, offset = 0) {
     shown = offset + answer.children.length;
     find("crumbs").replaceChildren(...answer.path.map((above) => crumb(above, above === node)));
     const place = node === 0 ? "The root" : `Node ${node}`;
-    find("node").textContent = `${place}: ${count(answer.n_labels)} labels below ${count(answer.n_children)} children`;
+    find("node").textContent = `${place}: ${count(answer.n_labels)} labels below ${count(answer.n_children)} children. Open one by the first of its labels.`;
     const rows = answer.children.map(child);
     if (offset) find("children").append(...rows);
     else find("children").replaceChildren(...rows);
@@ -41,7 +41,8 @@ function crumb(node, isCurrent) {
 function child(one) {
   if (one.label !== undefined) return element("li", {}, element("span", {}, title(one)));
   const more = one.n_labels > one.examples.length ? ", …" : "";
-  const open = element("button", { type: "button" }, one.examples.join(", ") + more);
+  const examples = one.examples.join(", ") + more;
+  const open = element("button", { type: "button", title: examples }, element("span", { className: "clamped" }, examples));
   open.addEventListener("click", () => showNode(one.node));
   return element("li", {}, open, element("span", { className: "quiet" }, `${count(one.n_labels)} labels`));
 }

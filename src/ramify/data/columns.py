@@ -1,0 +1,173 @@
+"""Which columns of a table, or fields of JSON lines, hold texts, labels and ids, and how cells become labels."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ramify.data.errors import DataError
+from ramify.data.files import PathLike
+
+# Names that are found without being asked for, in any case.
+TEXT_NAMES, LABEL_NAMES, ID_NAMES = ("text", "texts"), ("labels", "label"), ("id",)
+DEFAULT_SEPARATOR = ";"
+# Cells whose labels are remembered: most tables repeat them, and equal labels then share their memory.
+_MOST_REMEMBERED = 1_000_000
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The user's choices: columns by name, and how the file is written.
+
+    Several text columns are joined by a space; the labels of several label columns are taken together. Without names,
+    columns called "text", "labels" or "label", and "id" are used. `label_separator` splits a cell into labels: by
+    default ";" in tables, while a string in JSON or Arrow is one label. `encoding` is found by a byte order mark, else
+    it is UTF-8; `delimiter` is found by the first rows.
+    """
+
+    text: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    label_separator: str | None = None
+    id: str | None = None
+    encoding: str | None = None
+    delimiter: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.label_separator == "":
+            raise ValueError("the label separator must not be empty: leave it out if each cell is one label")
+        if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
+            raise ValueError(f"the delimiter must be one character, such as , or ; or a tab, got {self.delimiter!r}")
+
+
+def as_names(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    """One column or several, as a tuple."""
+    return () if given is None else (given,) if isinstance(given, str) else tuple(given)
+
+
+class Places(NamedTuple):
+    """The positions of the chosen columns."""
+
+    text: tuple[int, ...]
+    labels: tuple[int, ...]
+    id: int | None
+
+
+class TextRow(NamedTuple):
+    """A text with its labels, the line on which it begins, and the user's fields: a list, a dict, or None."""
+
+    text: str
+    labels: tuple[str, ...]
+    line: int
+    fields: Any = None
+
+
+def find_columns(names: Sequence[str], columns: Columns, path: PathLike, *, labels_required: bool) -> Places:
+    """Find the chosen columns among the names of a table, or those with the usual names.
+
+    >>> find_columns(["id", "title", "Labels"], Columns(text=("title",)), "papers.csv", labels_required=True)
+    Places(text=(1,), labels=(2,), id=0)
+    """
+    text = tuple(_place(name, names, path) for name in columns.text)
+    labels = tuple(_place(name, names, path) for name in columns.labels)
+    if not text:
+        text = _usual(TEXT_NAMES, names, path)
+        if not text:
+            raise DataError('no column is called "text"', path, 1, hint=_choose("--text-column", names))
+    if not labels:
+        labels = _usual(LABEL_NAMES, names, path)
+        if not labels and labels_required:
+            raise DataError('no column is called "labels"', path, 1, hint=_choose("--label-column", names))
+    ids = _usual(ID_NAMES, names, path) if columns.id is None else (_place(columns.id, names, path),)
+    return Places(text, labels, ids[0] if ids else None)
+
+
+def _place(name: str, names: Sequence[str], path: PathLike) -> int:
+    found = [place for place, known in enumerate(names) if known == name]
+    if not found:
+        found = [place for place, known in enumerate(names) if known.casefold() == name.casefold()]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise DataError(f"{len(found)} columns are called {name!r}", path, 1, hint="rename all but one")
+    near = difflib.get_close_matches(name, names, n=1)
+    meant = f"; did you mean {near[0]!r}?" if near else ""
+    raise DataError(f"there is no column {name!r}", path, 1, hint=f"the columns are {listed(names)}{meant}")
+
+
+def _usual(wanted: Sequence[str], names: Sequence[str], path: PathLike) -> tuple[int, ...]:
+    lowered = [name.casefold() for name in names]
+    return next(((_place(name, lowered, path),) for name in wanted if name in lowered), ())
+
+
+def _choose(flag: str, names: Sequence[str]) -> str:
+    only = "; if it should have more, give its --delimiter" if len(names) == 1 else ""
+    return f"the first line must name the columns, which are {listed(names)}: choose with {flag}{only}"
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Names for a message.
+
+    >>> listed(["title", "body, long"])
+    "'title', 'body, long'"
+    """
+    shown = ", ".join(repr(name if len(name) <= 40 else name[:39] + "…") for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+class CellLabels:
+    """The labels of cells: split at the separator, without spaces around them; none in an empty cell.
+
+    Without a separator of the user's, a cell that holds a list as Python or JSON writes it is read as one.
+
+    >>> split = CellLabels(None)
+    >>> split("Bein, links; Übelkeit"), split(""), split("['a', 'b;c']")
+    (('Bein, links', 'Übelkeit'), (), ('a', 'b;c'))
+    >>> CellLabels(",")("Übelkeit, Bein")
+    ('Übelkeit', 'Bein')
+    """
+
+    def __init__(self, separator: str | None) -> None:
+        self._separator = DEFAULT_SEPARATOR if separator is None else separator
+        self._reads_lists = separator is None
+        self._known: dict[str, tuple[str, ...]] = {}
+        self._labels: dict[str, str] = {}
+
+    def __call__(self, cell: str) -> tuple[str, ...]:
+        found = self._known.get(cell)
+        if found is None:
+            found = tuple(self._labels.setdefault(label, label) for label in self._split(cell))
+            if len(self._known) < _MOST_REMEMBERED:
+                self._known[cell] = found
+        return found
+
+    def _split(self, cell: str) -> list[str]:
+        if self._reads_lists and cell.startswith("[") and cell.endswith("]"):
+            listed = _written_list(cell)
+            if listed is not None:
+                return listed
+        return [label for part in cell.split(self._separator) if (label := part.strip())]
+
+
+def _written_list(cell: str) -> list[str] | None:
+    try:
+        found = ast.literal_eval(cell)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    is_list = isinstance(found, list) and all(isinstance(one, str) or type(one) is int for one in found)
+    return [str(label) for label in found] if is_list else None
+
+
+def label_of_value(value: Any) -> str | None:
+    """A label given as a string or a number; None if it is neither. Whole numbers have no decimals.
+
+    >>> label_of_value("R07.9"), label_of_value(17), label_of_value(17.0), label_of_value([])
+    ('R07.9', '17', '17', None)
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        return None
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

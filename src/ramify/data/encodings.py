@@ -1,0 +1,70 @@
+"""Text in any encoding as UTF-8: by byte order mark, or as the user says."""
+
+from __future__ import annotations
+
+import codecs
+import itertools
+from collections.abc import Iterable, Iterator
+
+from ramify.data.errors import DataError
+from ramify.data.files import BYTE_ORDER_MARK, PathLike
+
+# The marks of UTF-32 begin with those of UTF-16.
+_MARKS = [
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+]
+_LONGEST_MARK = 4
+
+
+def utf8_blocks(blocks: Iterable[bytes], encoding: str | None, path: PathLike) -> Iterator[bytes]:
+    """The same text in UTF-8, without byte order mark; without `encoding`, by the mark, else it is UTF-8 already.
+
+    >>> b"".join(utf8_blocks(["Übelkeit".encode("cp1252")], "cp1252", "notes.csv")).decode()
+    'Übelkeit'
+    """
+    blocks, start = iter(blocks), b""
+    for block in blocks:
+        start += block
+        if len(start) >= _LONGEST_MARK:
+            break
+    if encoding is None:
+        encoding = next((name for mark, name in _MARKS if start.startswith(mark)), "utf-8")
+    codec = check_encoding(encoding)
+    if codec.name in ("utf-8", "utf-8-sig"):
+        yield from itertools.chain([start.removeprefix(BYTE_ORDER_MARK)], blocks)
+        return
+    decoder = codec.incrementaldecoder("strict")
+    n_lines, is_first = 0, True
+    pieces: Iterable[tuple[bytes, bool]] = itertools.chain(
+        [(start, False)], ((block, False) for block in blocks), [(b"", True)]
+    )
+    for piece, is_last in pieces:
+        try:
+            text = decoder.decode(piece, is_last)
+        except UnicodeDecodeError as error:
+            before = error.object[: error.start].decode(encoding, "ignore")
+            line, column = n_lines + before.count("\n") + 1, len(before) - before.rfind("\n")
+            shown = error.object[error.start : error.start + 1].hex()
+            hint = "give the right --encoding, such as utf-8, cp1252 or utf-16, or save the file as UTF-8"
+            raise DataError(f"byte 0x{shown} is not {encoding}", path, line, column, hint) from None
+        if is_first and text:
+            text, is_first = text.removeprefix("\ufeff"), False
+        n_lines += text.count("\n")
+        if text:
+            yield text.encode("utf-8", "surrogatepass")
+
+
+def check_encoding(encoding: str) -> codecs.CodecInfo:
+    """The codec of a text encoding; an unknown name raises."""
+    try:
+        codec = codecs.lookup(encoding)
+    except LookupError:
+        codec = None
+    if codec is None or not codec._is_text_encoding or codec.incrementaldecoder is None:
+        raise ValueError(
+            f"there is no encoding {encoding!r}: use utf-8, cp1252, latin-1, utf-16 or another of Python's"
+        )
+    return codec

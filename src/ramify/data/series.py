@@ -1,0 +1,27 @@
+"""Columns of files, polars and pyarrow as plain lists; neither package is needed for that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def plain_column(values: Any) -> Any:
+    """A polars Series, an Array or ChunkedArray of pyarrow, or the labels of a file as a list; others unchanged.
+
+    >>> plain_column(["chest pain"])
+    ['chest pain']
+    """
+    if hasattr(values, "label_rows"):
+        return values.label_rows()
+    package = type(values).__module__.split(".")[0]
+    if package == "polars" and hasattr(values, "to_list"):
+        return values.to_list()
+    if package == "pyarrow" and hasattr(values, "to_pylist") and not hasattr(values, "column_names"):
+        return values.to_pylist()
+    if package == "pandas" and type(getattr(values, "dtype", None)).__name__ == "ArrowDtype":
+        return _plain_rows(values.tolist())
+    return values
+
+
+def _plain_rows(rows: list[Any]) -> list[Any]:
+    return [row.tolist() if hasattr(row, "tolist") and getattr(row, "ndim", 0) == 1 else row for row in rows]

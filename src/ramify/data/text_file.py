@@ -1,0 +1,334 @@
+"""Labelled texts of any file, read in chunks: a model can be trained on more texts than fit in memory."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from ramify.data.columns import Columns, TextRow, as_names
+from ramify.data.encodings import utf8_blocks
+from ramify.data.errors import DataError
+from ramify.data.fasttext import parse_line
+from ramify.data.files import (
+    LineSplitter,
+    PathLike,
+    check_is_text,
+    data_errors,
+    decode_line,
+    open_unpacked,
+    read_start,
+)
+from ramify.data.jsonl import parse_object, read_record
+from ramify.data.tables import TableParser
+
+# Formats of texts; "text" is one text per line, without labels.
+TEXT_FORMATS = ("csv", "tsv", "jsonl", "fasttext", "parquet", "arrow", "text")
+ARROW_FORMATS = ("parquet", "arrow")
+CHUNK = 4096
+_READ_AT_ONCE = 1 << 18
+
+
+@dataclass(frozen=True)
+class TextChunk:
+    """Some rows: texts, labels, first lines, and the user's own columns: lists, dicts, or an Arrow batch."""
+
+    texts: list[str]
+    labels: list[tuple[str, ...]]
+    lines: Sequence[int]
+    fields: Sequence[Any] | None = None
+    batch: Any = None
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+class RowParser(Protocol):
+    """Reads rows from blocks of UTF-8 as they arrive."""
+
+    n_bad_lines: int
+
+    def feed(self, block: bytes) -> Iterator[TextRow]: ...
+    def finish(self) -> Iterator[TextRow]: ...
+
+
+class LineRows:
+    """Rows that are lines: JSONL, fastText lines, or one text per line."""
+
+    header: list[str] | None = None
+    delimiter: str | None = None
+
+    def __init__(
+        self,
+        kind: str,
+        path: PathLike,
+        columns: Columns,
+        *,
+        labels_required: bool,
+        on_bad_line: Callable[[DataError], None] | None = None,
+    ) -> None:
+        self.path, self.columns, self.labels_required, self.on_bad_line = path, columns, labels_required, on_bad_line
+        self.n_bad_lines = self._n_lines = 0
+        self._splitter = LineSplitter()
+        self._known: dict[Any, Any] = {}  # equal labels share their memory
+        self._parse = {"jsonl": self._json, "fasttext": self._fasttext, "text": self._plain}[kind]
+
+    def feed(self, block: bytes) -> Iterator[TextRow]:
+        """The rows that the block completes."""
+        yield from self._rows(self._splitter.feed(block))
+
+    def finish(self) -> Iterator[TextRow]:
+        """The last line, if it has no line break."""
+        if rest := self._splitter.rest:
+            yield from self._rows([rest])
+
+    def _rows(self, lines: list[bytes]) -> Iterator[TextRow]:
+        for raw in lines:
+            self._n_lines += 1
+            try:
+                row = self._parse(decode_line(raw, self.path, self._n_lines), self._n_lines)
+            except DataError as error:
+                if self.on_bad_line is None:
+                    raise
+                self.n_bad_lines += 1
+                self.on_bad_line(error)
+                continue
+            if row is not None:
+                yield row
+
+    def _json(self, line: str, number: int) -> TextRow | None:
+        if not line.strip():
+            return None
+        value = parse_object(line, self.path, number)
+        text, labels = read_record(value, self.path, number, self.labels_required, self.columns)
+        return TextRow(text, self._shared(labels), number, value)
+
+    def _fasttext(self, line: str, number: int) -> TextRow | None:
+        if not line.strip():
+            return None
+        text, labels = parse_line(line, self.path, number)
+        return TextRow(text, self._shared(labels), number)
+
+    def _plain(self, line: str, number: int) -> TextRow:
+        return TextRow(line, (), number)
+
+    def _shared(self, labels: list[str]) -> tuple[str, ...]:
+        row = tuple(labels)
+        known: tuple[str, ...] | None = self._known.get(row)
+        if known is None:
+            known = tuple(self._known.setdefault(label, label) for label in row)
+            self._known[known] = known
+        return known
+
+
+def new_parser(
+    kind: str,
+    path: PathLike,
+    columns: Columns,
+    *,
+    labels_required: bool = True,
+    on_bad_line: Callable[[DataError], None] | None = None,
+) -> Any:
+    """The parser of a format that is text."""
+    if kind in ("csv", "tsv"):
+        is_tsv = kind == "tsv"
+        return TableParser(path, columns, labels_required=labels_required, is_tsv=is_tsv, on_bad_line=on_bad_line)
+    return LineRows(kind, path, columns, labels_required=labels_required, on_bad_line=on_bad_line)
+
+
+def chunk_of(rows: Sequence[TextRow]) -> TextChunk:
+    """Rows as columns."""
+    texts, labels, lines, fields = zip(*rows, strict=True)
+    return TextChunk(list(texts), list(labels), lines, None if fields[0] is None else fields)
+
+
+class TextFile:
+    """A file of texts; every iteration reads it again, in chunks.
+
+    `texts` and `labels` are what `fit` takes. The labels are kept when the texts are read, so that one pass suffices.
+    `counter` (see `ramify.common.progress`) follows the reading; `name` replaces the path in messages.
+    """
+
+    def __init__(
+        self,
+        path: PathLike,
+        kind: str,
+        columns: Columns | None = None,
+        *,
+        labels_required: bool = True,
+        name: PathLike | None = None,
+        counter: Any = None,
+    ) -> None:
+        self.path, self.kind = Path(path), kind
+        self.name: PathLike = path if name is None else name
+        self.columns = Columns() if columns is None else columns
+        self.labels_required, self.counter = labels_required, counter
+        self.header: list[str] | None = None
+        self.delimiter: str | None = None
+        self._labels: list[tuple[str, ...]] | None = None
+
+    def chunks(self, rows_at_once: int = CHUNK) -> Iterator[TextChunk]:
+        """The rows of the file, some at a time; a file without rows raises."""
+        count, labels = 0, list[tuple[str, ...]]()
+        for chunk in self._read(rows_at_once):
+            count += len(chunk)
+            labels += chunk.labels
+            if self.counter is not None:
+                self.counter.rows = count
+            yield chunk
+        if count == 0:
+            only = " after the header" if self.header is not None else ""
+            raise DataError(f"the file has no rows{only}", self.name, hint="check how it was written")
+        self._labels = labels
+
+    @property
+    def texts(self) -> TextColumn:
+        """The texts, for `fit` and `predict`."""
+        return TextColumn(self)
+
+    @property
+    def labels(self) -> LabelColumn:
+        """The labels of each row, for `fit`; they are read when they are needed."""
+        return LabelColumn(self)
+
+    def label_rows(self) -> list[tuple[str, ...]]:
+        """The labels of each row; the file is read unless its texts were."""
+        if self._labels is None:
+            for _ in self.chunks():
+                pass
+        assert self._labels is not None
+        return self._labels
+
+    def _read(self, rows_at_once: int) -> Iterator[TextChunk]:
+        if self.kind in ARROW_FORMATS:
+            from ramify.data.arrow import ArrowFile
+
+            file = ArrowFile(self.path, self.kind, self.name)
+            self.header = file.names
+            yield from file.chunks(self.columns, rows_at_once, labels_required=self.labels_required)
+            return
+        if self.columns.encoding is None:
+            check_is_text(read_start(self.path, 4096), self.name, is_decoded=True)
+        parser = new_parser(self.kind, self.name, self.columns, labels_required=self.labels_required)
+        rows = self._rows(parser)
+        while some := list(itertools.islice(rows, rows_at_once)):
+            yield chunk_of(some)
+
+    def _rows(self, parser: Any) -> Iterator[TextRow]:
+        with data_errors(self.path), open_unpacked(self.path) as stream:
+            for block in utf8_blocks(self._blocks(stream), self.columns.encoding, self.name):
+                for row in parser.feed(block):
+                    self.header, self.delimiter = parser.header, parser.delimiter
+                    yield row
+            for row in parser.finish():
+                self.header, self.delimiter = parser.header, parser.delimiter
+                yield row
+            self.header = parser.header
+
+    def _blocks(self, stream: IO[bytes]) -> Iterator[bytes]:
+        raw = getattr(getattr(stream, "raw", None), "_raw", stream)  # of gzip: the compressed bytes
+        if self.counter is not None:
+            self.counter.total = self.path.stat().st_size
+        while block := stream.read(_READ_AT_ONCE):
+            if self.counter is not None:
+                self.counter.done = raw.tell()
+            yield block
+
+
+class TextColumn:
+    """The texts of a file, as vectorizers take them: chunk by chunk."""
+
+    def __init__(self, file: TextFile) -> None:
+        self.file = file
+
+    def text_chunks(self) -> Iterator[list[str]]:
+        """The texts, some at a time."""
+        for chunk in self.file.chunks():
+            yield chunk.texts
+
+    def __iter__(self) -> Iterator[str]:
+        return itertools.chain.from_iterable(self.text_chunks())
+
+
+class LabelColumn(Sequence[tuple[str, ...]]):
+    """The labels of a file. They are known once the texts have been read, so `fit` needs one pass for both."""
+
+    def __init__(self, file: TextFile) -> None:
+        self.file = file
+
+    def label_rows(self) -> list[tuple[str, ...]]:
+        """All of them."""
+        return self.file.label_rows()
+
+    def __len__(self) -> int:
+        return len(self.file.label_rows())
+
+    def __getitem__(self, row: Any) -> Any:
+        return self.file.label_rows()[row]
+
+
+def read_texts(
+    path: PathLike,
+    format: str | None = None,
+    *,
+    text_column: str | Sequence[str] | None = None,
+    label_column: str | Sequence[str] | None = None,
+    label_separator: str | None = None,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    labels_required: bool = True,
+) -> TextFile:
+    """Open a file of texts for training or prediction, without holding its texts in memory.
+
+    CSV, TSV, JSONL, fastText lines, Parquet or Arrow, by name and content unless you pass `format`. Columns are chosen
+    by name: see `Columns`. The file must be a regular one, because it may be read more than once.
+
+    >>> import tempfile, os
+    >>> from ramify import PLTClassifier
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "notes.csv")
+    ...     _ = open(path, "w").write("note;codes\\nchest pain;R07.9|R07.1\\nnosebleed;R04.0\\n")
+    ...     notes = read_texts(path, text_column="note", label_column="codes", label_separator="|")
+    ...     PLTClassifier(random_state=0).fit(notes.texts, notes.labels).predict_one("nosebleed", top_k=1)[0][0]
+    'R04.0'
+    """
+    from ramify.data.load import find_format
+
+    columns = Columns(
+        as_names(text_column), as_names(label_column), label_separator, encoding=encoding, delimiter=delimiter
+    )
+    kind = find_format(path, columns) if format is None else format
+    if kind not in TEXT_FORMATS:
+        known = ", ".join(TEXT_FORMATS)
+        raise DataError(f"this is {kind}, which holds no texts", path, hint=f"give a file of texts: {known}")
+    return TextFile(path, kind, columns, labels_required=labels_required)
+
+
+def load_table(path: PathLike, format: str | None = None, **columns: Any) -> tuple[list[str], list[list[str]]]:
+    """Return all texts of a table, and the labels of each: `iter_table` at once."""
+    texts, labels = list[str](), list[list[str]]()
+    for chunk in read_texts(path, format, **columns).chunks():
+        texts += chunk.texts
+        labels += map(list, chunk.labels)
+    return texts, labels
+
+
+def iter_table(path: PathLike, format: str | None = None, **columns: Any) -> Iterator[TextRow]:
+    """Read a table row by row, in constant memory; the parameters are those of `read_texts`.
+
+    A row has its `text`, its `labels`, the `line` on which it begins, and all its `fields`.
+
+    >>> import tempfile, os
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "notes.csv")
+    ...     _ = open(path, "w").write('text,labels\\n"pain, chest",R07.9;pain\\n')
+    ...     [(row.text, row.labels) for row in iter_table(path)]
+    [('pain, chest', ('R07.9', 'pain'))]
+    """
+    for chunk in read_texts(path, format, **columns).chunks():
+        fields: Iterable[Any] = [None] * len(chunk) if chunk.fields is None else chunk.fields
+        if chunk.batch is not None:
+            fields = [list(row.values()) for row in chunk.batch.to_pylist()]
+        yield from itertools.starmap(TextRow, zip(chunk.texts, chunk.labels, chunk.lines, fields, strict=True))
