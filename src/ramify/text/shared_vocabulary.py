@@ -33,7 +33,9 @@ def count_terms(vectorizer: TextVectorizer, texts: list[str]) -> TermCounts:
     """The terms of some of the texts."""
     vectorizer.check_parameters()
     reader = vectorizer._new_reader()
-    counted = reader.count(vectorizer._texts(texts), 1)
+    counted = reader.new_corpus(1)
+    reader.count(counted, vectorizer._texts(texts))
+    counted.finish()
     reader.adopt(counted, np.arange(counted.n_terms))
     return TermCounts(reader.terms(), counted.n_rows_with(), counted.n_occurrences(), counted.n_rows)
 
