@@ -18,6 +18,7 @@ from ramify.common.progress import shown
 from ramify.common.validation import check_integer
 from ramify.models.plt.classifier import PLTClassifier
 from ramify.models.plt.columns import are_dense
+from ramify.models.plt.dense_choice import LEAST_ROWS
 from ramify.trees.label_tree import LabelTree
 
 
@@ -97,6 +98,8 @@ def _refuse_dense(workers: Workers, classifier: Any, shards: Shards) -> None:
     is_open = classifier.hash_bits is None and classifier._solver().optimizer is None
     is_auto = isinstance(classifier.tree, str) and classifier.tree == "auto"
     if not is_open or not (is_auto or classifier.standardize == "auto") or shards.data.schema.vectorizer is not None:
+        return
+    if shards.data.Y.shape[0] < LEAST_ROWS:  # too few for `fit` to compare anything
         return
     sums = workers.get([workers.submit(tasks.columns_of, shard) for shard in shards.rows])
     count, squares = (np.sum(arrays, axis=0) for arrays in zip(*sums, strict=True))
