@@ -1,6 +1,7 @@
 # make demo      train on ICD-10-CM, measure, answer a few questions, and say how to ask more
 # make serve     serve the demo's model over HTTP, with a web page
 # make test      run every test
+# make test-cluster  install Ray and run the tests of ramify.cluster on it
 # make lint      check style and the direction of imports
 # make types     check types
 # make stubs     generate src/ramify/_core.pyi from the compiled core
@@ -20,7 +21,7 @@ BIN    := $(VENV)/bin
 CPP    := $(shell find core -name '*.[chi]*' -type f 2>/dev/null)
 SOURCES := $(shell find core src -type f -not -name '*.pyc' 2>/dev/null) CMakeLists.txt pyproject.toml
 
-.PHONY: demo serve test build lint types stubs format sanitize sanitize-quick sanitize-threads attack clean help
+.PHONY: demo serve test test-cluster build lint types stubs format sanitize sanitize-quick sanitize-threads attack clean help
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
@@ -35,6 +36,11 @@ serve: build
 
 test: build
 	$(BIN)/python -m pytest
+
+# Ray is large: it is not among the tools of every day, and the other tests skip what needs it.
+test-cluster: build
+	$(BIN)/python -m pip install -q "ray[data]>=2.40" "pyarrow>=14"
+	$(BIN)/python -m pytest -n 0 tests/cluster
 
 lint: build
 	$(BIN)/ruff check .

@@ -103,6 +103,9 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         self, X: Any, y: Any, sample_weight: ArrayLike | None, classes: ArrayLike | None = None
     ) -> FittedModel:
         data = self._read_training_data(X, y, sample_weight, classes)
+        return self._fitted_from(data)
+
+    def _fitted_from(self, data: TrainingData) -> FittedModel:
         hierarchy = self._hierarchy_of(data.schema)  # before the training, so that it fails early
         return FittedModel(data.schema, self._train(data), seed=data.seed, hierarchy=hierarchy)
 

@@ -145,7 +145,14 @@ def _plain_numbers(X: Any) -> Any:
         with np.errstate(over="ignore"):
             X = X.astype(np.float32)
         values = X if type(X) is np.ndarray else X.data
-    return X if np.isfinite(values).all() else None
+    return X if _all_finite(values) else None
+
+
+def _all_finite(values: NDArray[Any], n_at_once: int = 1 << 22) -> bool:
+    if values.ndim != 1 or len(values) <= n_at_once:
+        return bool(np.isfinite(values).all())
+    # In pieces: the array may be mapped from a file and larger than the memory.
+    return all(np.isfinite(values[k : k + n_at_once]).all() for k in range(0, len(values), n_at_once))
 
 
 def _shortened(value: Any) -> str:

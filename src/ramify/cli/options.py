@@ -80,6 +80,16 @@ DATA_HELP = (
     "gzip is unpacked; - is stdin."
 )
 DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=DATA_HELP, show_default=False)]
+DataFiles = Annotated[list[Path], typer.Argument(metavar="DATA...", help=DATA_HELP, show_default=False)]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Work on Ray: auto is a running cluster or else this machine, local is this machine.",
+        show_default=False,
+    ),
+]
 ModelDirectory = Annotated[
     Path, typer.Option("--model", "-m", metavar="DIR", help="Directory of a trained model.", show_default=False)
 ]

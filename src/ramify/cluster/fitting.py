@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ramify.base.fitted import FittedModel
+from ramify.cluster import tasks
 from ramify.cluster.checkpoint import Checkpoint
 from ramify.cluster.reading import Shards, read_shards, with_rows
 from ramify.cluster.rows import ShardedRows
@@ -17,6 +17,8 @@ from ramify.cluster.workers import Workers, ray_workers
 from ramify.common.progress import shown
 from ramify.common.validation import check_integer
 from ramify.models.plt.classifier import PLTClassifier
+from ramify.models.plt.columns import are_dense
+from ramify.models.plt.dense_choice import LEAST_ROWS
 from ramify.trees.label_tree import LabelTree
 
 
@@ -59,29 +61,53 @@ def fit(
     workers : Workers or None
         Who does the work, in place of `address`.
     """
+    how = {"sample_weight": sample_weight, "multiclass": multiclass, "n_features": n_features, "n_shards": n_shards}
+    connected: AbstractContextManager[Workers] = (
+        ray_workers(address, n_workers) if workers is None else nullcontext(workers)
+    )
+    check_fit(classifier, n_workers, n_shards)
+    with shown(classifier.verbose), connected as hands:
+        fit_with(hands, classifier, data, checkpoint, **how)
+    return classifier
+
+
+def fit_with(
+    workers: Workers, classifier: Any, data: Any, checkpoint: str | os.PathLike[str] | None = None, **how: Any
+) -> int:
+    """`fit` with these workers; returns the number of rows."""
+    shards = read_shards(workers, classifier, data, **how)
+    _refuse_dense(workers, classifier, shards)
+    kept = None if checkpoint is None else Checkpoint(checkpoint, _identity(classifier, shards))
+    training = with_rows(shards, ShardedRows(workers, shards.rows, shards.facts, kept))
+    classifier._set_fitted(classifier._fitted_from(training))
+    return int(training.X.shape[0])
+
+
+def check_fit(classifier: Any, n_workers: int | None = None, n_shards: int | None = None) -> None:
+    """Refuse what a cluster cannot train, before one is started."""
     if not isinstance(classifier, PLTClassifier):
         raise ValueError(f"cluster.fit trains a PLTClassifier, got {type(classifier).__name__}; use its own fit")
     for name, value in (("n_workers", n_workers), ("n_shards", n_shards)):
         if value is not None:
             check_integer(name, value, at_least=1)
     classifier._check_parameters()
-    connected: AbstractContextManager[Workers] = (
-        ray_workers(address, n_workers) if workers is None else nullcontext(workers)
-    )
-    with shown(classifier.verbose), connected as hands:
-        shards = read_shards(
-            hands,
-            classifier,
-            data,
-            sample_weight=sample_weight,
-            n_shards=n_shards,
-            multiclass=multiclass,
-            n_features=n_features,
+
+
+def _refuse_dense(workers: Workers, classifier: Any, shards: Shards) -> None:
+    """For dense rows `fit` compares trees and scales on all rows: the user has to say which, or bits would differ."""
+    is_open = classifier.hash_bits is None and classifier._solver().optimizer is None
+    is_auto = isinstance(classifier.tree, str) and classifier.tree == "auto"
+    if not is_open or not (is_auto or classifier.standardize == "auto") or shards.data.schema.vectorizer is not None:
+        return
+    if shards.data.Y.shape[0] < LEAST_ROWS:  # too few for `fit` to compare anything
+        return
+    sums = workers.get([workers.submit(tasks.columns_of, shard) for shard in shards.rows])
+    count, squares = (np.sum(arrays, axis=0) for arrays in zip(*sums, strict=True))
+    if are_dense(count, squares, sum(len(of_shard.lengths) for of_shard in shards.facts)):
+        raise ValueError(
+            "these rows are dense, and a cluster does not choose for them: give tree='kmeans' (or another) and "
+            "standardize=False, or use the classifier's own fit"
         )
-        kept = None if checkpoint is None else Checkpoint(checkpoint, _identity(classifier, shards))
-        training = with_rows(shards, ShardedRows(hands, shards.rows, shards.facts, kept))
-        classifier._set_fitted(FittedModel(training.schema, classifier._train(training), seed=training.seed))
-    return classifier
 
 
 def _identity(classifier: Any, shards: Shards) -> dict[str, Any]:

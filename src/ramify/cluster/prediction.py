@@ -16,7 +16,7 @@ import numpy as np
 
 from ramify.base.rows import as_texts
 from ramify.cluster.counter import Counter
-from ramify.cluster.reading import checked_files
+from ramify.cluster.reading import TextsAlone, checked_files
 from ramify.cluster.workers import Workers, ray_workers
 from ramify.common.progress import phase, shown
 from ramify.common.validation import check_choice
@@ -185,7 +185,7 @@ def _chunks_of(path: str) -> Iterator[tuple[Any, Sequence[str] | None]]:
         for data in iter_xmc(path, CHUNK, n_jobs=1):
             yield data.X, None
     else:
-        rows = load_data(path, n_jobs=1)
+        rows = load_data(path, vectorizer=TextsAlone(), n_jobs=1)
         everything: Any = rows.X if rows.texts is None else rows.texts
         for first in _starts(everything):
             part = everything[first : first + CHUNK]

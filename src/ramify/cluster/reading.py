@@ -88,7 +88,7 @@ def checked_files(data: Any) -> list[Path]:
 # --- files and blocks, on a worker -----------------------------------------------------------------------------------
 
 
-class _TextsAlone:
+class TextsAlone:
     """A vectorizer for `load_data` that leaves the texts alone: they are vectorised with the words of all files."""
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -104,7 +104,7 @@ def read_file(path: str) -> tuple[Any, Piece]:
     if kind == "libsvm":
         hint = "convert it with `ramify convert` to XMC text or npz"
         raise DataError("a shard in libsvm does not say how many features and labels there are", path, hint=hint)
-    loaded = load_data(path, vectorizer=_TextsAlone())
+    loaded = load_data(path, vectorizer=TextsAlone())
     if loaded.texts is None:
         if loaded.X.shape[0] == 0:
             raise DataError("the file has no rows", path, hint="check how it was written")

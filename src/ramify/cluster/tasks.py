@@ -12,6 +12,7 @@ from scipy import sparse
 from ramify import _core
 from ramify.base.row_length import squared_lengths
 from ramify.data.csr import RowArrays, csr_rows
+from ramify.models.plt.columns import column_sums
 from ramify.trees.label_tree import LabelTree
 
 Ints = NDArray[np.int64]
@@ -48,6 +49,11 @@ def facts_of(rows: sparse.csr_array) -> ShardFacts:
     for array in (rows.indptr.astype(np.int64), rows.indices, rows.data):
         digest.update(np.ascontiguousarray(array).data)
     return ShardFacts(np.diff(rows.indptr).astype(np.int32), rows.shape[1], digest.hexdigest())
+
+
+def columns_of(rows: sparse.csr_array) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The entries of each column, and the sum of their squares."""
+    return column_sums(rows)
 
 
 def lengths_of(rows: sparse.csr_array) -> NDArray[np.float64]:

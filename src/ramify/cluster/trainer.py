@@ -78,7 +78,7 @@ class ShardedTrainer:
     ) -> list[NDArray[np.float64]]:
         workers = self.rows.workers
         if sample not in self._sample:
-            n_bins = min(self.rows.n_tasks, len(nodes))
+            n_bins = max(1, min(self.rows.n_tasks, len(nodes)))  # one even if no node has rows enough
             bins = [np.arange(k, len(nodes), n_bins) for k in range(n_bins)]
             wanted = [
                 _union([self.plan.rows(int(nodes[k]), float(samples[k])) for k in one_bin], self.rows.shape[0])
@@ -91,7 +91,7 @@ class ShardedTrainer:
             workers.submit(tasks.held_out_part, self.problem, part, samples[one_bin], settings, is_multiclass, *of_bin)
             for one_bin, part, of_bin in zip(bins, parts, pieces, strict=True)
         ]
-        order = np.argsort(np.concatenate(bins), kind="stable") if bins else np.zeros(0, int)
+        order = np.argsort(np.concatenate(bins), kind="stable")
         return [np.concatenate(arrays)[order] for arrays in zip(*workers.get(running), strict=True)]
 
     # --- training -------------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ class ShardedTrainer:
     def _part(self, nodes: NDArray[np.int32], rows: Rows) -> tasks.Part:
         """The rows' labels at and below the nodes: others cannot be positive in any of them."""
         Y, weight = self.data.Y[rows], self.data.sample_weight
-        if nodes[-1] < self.tree.n_nodes:  # the gate asks for any label
+        if nodes.max(initial=0) < self.tree.n_nodes:  # the gate asks for any label
             is_below = np.zeros(self.tree.n_nodes, dtype=bool)
             is_below[nodes] = True
             for level in self.tree.levels()[1:]:
@@ -150,6 +150,8 @@ def _union(lists: list[NDArray[np.int32]], n_rows: int) -> Rows:
     """The rows of any list, in rising order."""
     if len(lists) == 1:
         return lists[0].astype(np.int64)
+    if not lists:
+        return np.zeros(1, np.int64)  # a worker needs a row to see how wide they are
     is_in = np.zeros(n_rows, dtype=bool)
     for rows in lists:
         is_in[rows] = True

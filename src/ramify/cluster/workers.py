@@ -17,7 +17,7 @@ class RayMissing(ImportError):
         super().__init__(f"ramify.cluster needs Ray: {HINT}")
 
 
-class ClusterError(RuntimeError):
+class ClusterError(OSError):
     """A task failed on a worker, or no cluster could be reached."""
 
 

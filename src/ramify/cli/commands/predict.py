@@ -10,7 +10,7 @@ import typer
 
 from ramify.cli import options
 from ramify.cli import output as terminal
-from ramify.cli.options import AsJson, ModelDirectory, RowFormatOption, Threads, examples, n_jobs
+from ramify.cli.options import AsJson, Cluster, ModelDirectory, RowFormatOption, Threads, examples, n_jobs
 
 EXAMPLES = examples(
     'ramify predict --model notes-model --text "acute chest pain"',
@@ -24,7 +24,7 @@ EXAMPLES = examples(
 def predict(
     model: ModelDirectory,
     data: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Argument(metavar="[DATA]", help="A data file, or one text per line; - is stdin.", show_default=False),
     ] = None,
     text: Annotated[
@@ -58,6 +58,7 @@ def predict(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write to this file instead of stdout.")
     ] = None,
+    cluster: Cluster = None,
     threads: Threads = None,
     json: AsJson = False,
 ) -> None:
@@ -66,6 +67,7 @@ def predict(
     After `ramify tune`, these are the labels that reach their thresholds, unless --top-k or --threshold is given.
     Large files are read and answered in chunks. Tables and TSV show control characters as escapes; JSON is exact.
     A text without any known word gets a notice instead of labels.
+    With --cluster, DATA may be many files, and --out is a directory: a file of answers for each, JSONL or Parquet.
     """
     from ramify.cli.answers import Output, answer_writer, parse_output
     from ramify.cli.models import load_to_query, tuned_thresholds
@@ -73,6 +75,10 @@ def predict(
     from ramify.cli.rows import n_rows, rows_to_predict
     from ramify.common import progress
 
+    if cluster is not None:
+        _check_for_cluster(output, labels_from)
+        _on_cluster(cluster, model, data, out, top_k, threshold, output == "parquet", threads)
+        return
     form, out = (None, out) if output is None else parse_output(output, out)
     form = Output.jsonl if json else form
     columns = options.columns_of(text_column, None, label_separator, id_column, encoding, delimiter)
@@ -83,7 +89,7 @@ def predict(
         top_k = 5 if limit is None else None
     only = None if labels_from is None else read_label_set(loaded, labels_from)
     counter = progress.RowCounter()
-    chunks = rows_to_predict(loaded, data, text, format, columns, threads=n_jobs(threads), counter=counter)
+    chunks = rows_to_predict(loaded, _one_file(data), text, format, columns, threads=n_jobs(threads), counter=counter)
     is_shown = terminal.is_watched() and not text and (out is not None or not sys.stdout.isatty())
     n_silent = 0
     n_answered = 0
@@ -100,3 +106,40 @@ def predict(
             counter.rows = n_answered
     if out is not None and n_silent:
         terminal.print_hint(f"{terminal.count(n_silent, 'text')} had no known word and got no labels")
+
+
+def _one_file(files: list[Path] | None) -> Path | None:
+    if files and len(files) > 1:
+        raise ValueError(f"got {len(files)} data files; predict one, or all of them with --cluster auto")
+    return files[0] if files else None
+
+
+def _check_for_cluster(output: str | None, labels_from: Path | None) -> None:
+    if output not in (None, "jsonl", "parquet"):
+        raise ValueError(f"with --cluster, --output must be jsonl or parquet, got {output}")
+    if labels_from is not None:
+        raise ValueError("--labels-from is not for --cluster")
+
+
+def _on_cluster(
+    address: str,
+    model: Path,
+    files: list[Path] | None,
+    out: Path | None,
+    top_k: int | None,
+    limit: Any,
+    is_parquet: bool,
+    threads: int | None,
+) -> None:
+    from ramify import cluster
+    from ramify.cli.models import load_to_query, tuned_thresholds
+
+    if not files or out is None:
+        raise ValueError("--cluster needs data files, and a directory for the answers: --out DIR")
+    if top_k is None and limit is None:
+        limit = tuned_thresholds(load_to_query(model, threads))
+        top_k = 5 if limit is None else None
+    format = "parquet" if is_parquet else "jsonl"
+    how: dict[str, Any] = {"top_k": top_k, "threshold": limit, "format": format, "verbose": terminal.is_watched()}
+    written = cluster.predict(model, files, out, address=address, n_workers=threads, **how)
+    print(f"Answered {terminal.count(len(files), 'file')}: {written[0]} to {written[-1].name}.")

@@ -12,7 +12,7 @@ import typer
 
 from ramify import registry
 from ramify.cli import options, output
-from ramify.cli.options import AsJson, DataFile, FormatOption, Threads, examples, n_jobs
+from ramify.cli.options import AsJson, DataFiles, FormatOption, Threads, examples, n_jobs
 
 if TYPE_CHECKING:
     from ramify.cli.data import LabelledRows
@@ -28,13 +28,14 @@ EXAMPLES = examples(
     "ramify train notes.jsonl --model notes-model --classifier tree-softmax --ngrams 2 --storage int8",
     "ramify train train.txt --model model --classifier spectral --set n_candidates=50 --set depth=auto",
     "ramify train train.txt --model model --classifier memory-tree --set alpha=0.5",
+    "ramify train shards/*.jsonl --model model --cluster auto --checkpoint run",
 )
 
 # Parameters of `train` that do not belong to the classifier.
 _NOT_OF_CLASSIFIER = {
     "data", "journal", "model", "classifier", "settings", "is_online", "multiclass", "format", "label_names",
     "feature_names", "hierarchy", "test", "seed", "threads", "json", "text_column", "label_column", "label_separator",
-    "encoding", "delimiter",
+    "encoding", "delimiter", "cluster", "checkpoint",
 }  # fmt: skip
 
 _TABLES = ("csv", "tsv")
@@ -60,7 +61,7 @@ class Storage(str, Enum):
 
 def train(
     context: typer.Context,
-    data: DataFile,
+    data: DataFiles,
     model: Annotated[
         Path, typer.Option("--model", "-m", metavar="DIR", help="Directory to save to.", show_default=False)
     ],
@@ -147,11 +148,16 @@ def train(
     ] = None,
     ngrams: options.Ngrams = 1,
     test: Annotated[Path | None, typer.Option(metavar="FILE", help="Data to evaluate the model on.")] = None,
+    cluster: options.Cluster = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option("--checkpoint", metavar="DIR", help="--cluster: keep finished parts here; a failed run goes on."),
+    ] = None,
     seed: options.Seed = 0,
     threads: Threads = None,
     json: AsJson = False,
 ) -> None:
-    """Train a model on a data file.
+    """Train a model on a data file, or with --cluster on many.
 
     A flag that is left out keeps the classifier's default; one that the classifier does not have is refused.
     """
@@ -175,15 +181,24 @@ def train(
         find_format(test, columns)  # fails if the file does not exist
     counter = progress.RowCounter()
     with progress.shown(output.is_watched()) as phases:
-        with progress.phase(f"reading {data.name}"):
-            sizes: dict[str, Any] = {"threads": n_jobs(threads), "counter": counter}
-            rows = read_journal(data) if journal else read_labelled(data, format, columns, **sizes)
-        names = read_names_for(rows, label_names, feature_names)
-        if hierarchy is not None:
-            _set_hierarchy(trained, name, hierarchy, rows)
         start = time.perf_counter()
-        with progress.phase(f"reading {data.name}", counter) if rows.is_text else nullcontext():
-            trained.fit(rows.X, rows.targets(multiclass, needed_by))
+        if cluster is not None:
+            if hierarchy is not None:
+                raise ValueError("--hierarchy is not for --cluster; give hierarchy= to the classifier in Python")
+            rows, n_rows = _on_cluster(cluster, trained, data, checkpoint, multiclass, n_workers=threads)
+            names = read_names_for(rows, label_names, feature_names)
+        else:
+            file = _one_file(data)
+            with progress.phase(f"reading {file.name}"):
+                sizes: dict[str, Any] = {"threads": n_jobs(threads), "counter": counter}
+                rows = read_journal(file) if journal else read_labelled(file, format, columns, **sizes)
+            names = read_names_for(rows, label_names, feature_names)
+            if hierarchy is not None:
+                _set_hierarchy(trained, name, hierarchy, rows)
+            start = time.perf_counter()
+            with progress.phase(f"reading {file.name}", counter) if rows.is_text else nullcontext():
+                trained.fit(rows.X, rows.targets(multiclass, needed_by))
+            n_rows = rows.n_rows
         took = time.perf_counter() - start
         names.give_to(trained)
         trained.source_format_ = _source_format(rows)
@@ -193,14 +208,14 @@ def train(
         if test is not None:
             with progress.phase(f"evaluating on {test.name}"):
                 report = evaluate_model(trained, read_for(trained, test, None, columns), ks=[1, 3, 5])
-    facts = training_facts(trained, rows.n_rows, took, phases.seconds.get("building the tree", 0.0), model)
+    facts = training_facts(trained, n_rows, took, phases.seconds.get("building the tree", 0.0), model)
     if json:
         output.print_json(facts | ({} if report is None else {"test": report}))
         return
     print(training_in_words(facts))
     if report is not None:
         print_report(report)
-    if not multiclass and rows.has_one_label_each:
+    if not multiclass and cluster is None and rows.has_one_label_each:
         output.print_hint("each row has exactly one label; with --multiclass their probabilities sum to one")
         separator = None if label_separator is not None or rows.format not in _TABLES else _likely_separator(rows.Y)
         if separator is not None:
@@ -223,6 +238,32 @@ def _set_hierarchy(classifier: Any, name: str, path: Path, rows: LabelledRows) -
     given = read_hierarchy(path, are_numbers=not (rows.is_text or isinstance(rows.Y, list)))
     Hierarchy.from_mapping(given)  # a cycle is refused before the training
     classifier.set_params(hierarchy=given)
+
+
+def _one_file(files: list[Path]) -> Path:
+    if len(files) > 1:
+        raise ValueError(f"got {len(files)} data files; train on one, or on all of them with --cluster auto")
+    return files[0]
+
+
+def _on_cluster(
+    address: str, trained: Any, files: list[Path], checkpoint: Path | None, multiclass: bool, n_workers: int | None
+) -> tuple[LabelledRows, int]:
+    """Train on Ray. The rows stay there: returned are their form, for names, and their number."""
+    from scipy.sparse import csr_array
+
+    from ramify.cli.data import LabelledRows
+    from ramify.cluster.fitting import check_fit, fit_with
+    from ramify.cluster.workers import ray_workers
+    from ramify.data.load import find_format
+
+    kinds = [find_format(file) for file in files]  # fails here if a file does not exist
+    check_fit(trained)
+    with ray_workers(address, n_workers) as workers:
+        n_rows = fit_with(workers, trained, [file.resolve() for file in files], checkpoint, multiclass=multiclass)
+    is_text = trained.schema_.vectorizer is not None
+    X: Any = [] if is_text else csr_array((0, trained.n_features_in_))
+    return LabelledRows(files[0], X, csr_array((0, trained.n_labels_)), format=kinds[0]), n_rows
 
 
 def _source_format(rows: LabelledRows) -> str | None:

@@ -105,9 +105,25 @@ def is_dense(X: sparse.csr_array) -> bool:
 
     So it is with embeddings and tables of measurements, and not with texts.
     """
-    inside = np.isin(X.indices, dense_columns(X))
-    squares = X.data.astype(np.float64) ** 2
-    most = max(inside.mean(), squares[inside].sum() / squares.sum()) if X.nnz else 0.0
+    return are_dense(*column_sums(X), X.shape[0])
+
+
+def column_sums(X: sparse.csr_array, n_at_once: int = 1 << 22) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The entries of each column, and the sum of their squares; X may be mapped from a file."""
+    count, squares = np.zeros(X.shape[1], np.int64), np.zeros(X.shape[1])
+    for first in range(0, X.nnz, n_at_once):
+        indices, values = X.indices[first : first + n_at_once], X.data[first : first + n_at_once]
+        count += np.bincount(indices, minlength=X.shape[1])
+        squares += np.bincount(indices, values.astype(np.float64) ** 2, minlength=X.shape[1])
+    return count, squares
+
+
+def are_dense(count: NDArray[np.int64], squares: NDArray[np.float64], n_rows: int) -> bool:
+    """`is_dense`, from the sums of all columns."""
+    inside = count >= DENSE_SHARE * n_rows
+    if not count.any():
+        return False
+    most = max(count[inside].sum() / count.sum(), squares[inside].sum() / squares.sum())
     return bool(most >= DENSE_SHARE)
 
 

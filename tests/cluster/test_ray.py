@@ -1,0 +1,129 @@
+"""Training and prediction on Ray, several nodes on this machine: the same bits, also if a node dies in any phase."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+from ramify import PLTClassifier, cluster
+from ramify.cluster import rows
+from ramify.data.synthetic import make_multilabel
+from shared.same_model import check_same_model
+
+ray = pytest.importorskip("ray", reason="Ray is not installed: make test-cluster installs it and runs these tests")
+cluster_utils = pytest.importorskip("ray.cluster_utils")
+
+from ramify.cluster.workers import RayWorkers  # noqa: E402
+
+pytestmark = pytest.mark.xdist_group("ray")
+SETTINGS = {"random_state": 0, "arity": 4, "max_leaf": 20}
+
+
+os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")  # a busy machine is no failure
+
+
+@pytest.fixture(scope="module")
+def nodes():
+    """A head without CPUs, and two nodes of one CPU each."""
+    started = cluster_utils.Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 0, "object_store_memory": 200 * 2**20}
+    )
+    for _ in range(2):
+        started.add_node(num_cpus=1, object_store_memory=100 * 2**20)
+    ray.init(address=started.address, log_to_driver=False, logging_level="error")
+    started.wait_for_nodes()
+    yield started
+    ray.shutdown()
+    started.shutdown()
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_multilabel(1200, 150, 600, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def texts(data):
+    return [" ".join(f"word{column}" for column in row.indices) for row in data.X]
+
+
+@pytest.fixture(scope="module")
+def alone(data):
+    return PLTClassifier(**SETTINGS).fit(data.X, data.Y)
+
+
+@pytest.mark.parametrize("n_shards", [1, 3])
+def test_two_nodes_give_the_bits_of_one_machine(nodes, data, alone, n_shards):
+    check_same_model(alone, cluster.fit(PLTClassifier(**SETTINGS), (data.X, data.Y), n_shards=n_shards))
+
+
+def test_a_dataset_is_read_by_the_workers(nodes, texts, data):
+    labels = [[f"label{j}" for j in row.indices] for row in data.Y]
+    dataset = ray.data.from_items(
+        [{"text": text, "labels": of_row} for text, of_row in zip(texts, labels, strict=True)], override_num_blocks=3
+    )
+    check_same_model(PLTClassifier(**SETTINGS).fit(texts, labels), cluster.fit(PLTClassifier(**SETTINGS), dataset))
+
+
+class Mortal(RayWorkers):
+    """Kills a node as soon as the first task of a phase runs, and starts another."""
+
+    def __init__(self, nodes, phase):
+        super().__init__()
+        self.nodes, self.phase, self.killed = nodes, phase, False
+
+    def submit(self, function, *arguments, n_returns=1):
+        answer = super().submit(function, *arguments, n_returns=n_returns)
+        if function.__name__ == self.phase and not self.killed:
+            self.killed = True
+            victim = next(node for node in self.nodes.list_all_nodes() if not node.head)
+            self.nodes.remove_node(victim, allow_graceful=False)
+            self.nodes.add_node(wait=False, num_cpus=1, object_store_memory=100 * 2**20)
+        return answer
+
+
+PHASES = ["count_texts", "vectorized", "select", "sum_vectors", "split_parts", "held_out_part", "train_part"]
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_node_that_dies_changes_nothing(nodes, texts, data, phase, monkeypatch):
+    monkeypatch.setattr(rows, "WORTH_SHARING", 0)
+    workers = Mortal(nodes, phase)
+    survived = cluster.fit(PLTClassifier(**SETTINGS), (texts, data.Y), n_shards=3, workers=workers)
+    assert workers.killed
+    check_same_model(PLTClassifier(**SETTINGS).fit(texts, data.Y), survived)
+
+
+def test_prediction_survives_a_node_and_writes_every_row(nodes, tmp_path, data, alone):
+    alone.save(tmp_path / "model")
+    workers = Mortal(nodes, "predict_rows")
+    files = cluster.predict(tmp_path / "model", data.X, tmp_path / "answers", top_k=3, workers=workers)
+    assert workers.killed
+    rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    found = [[(one["label"], one["probability"]) for one in row["labels"]] for row in rows]
+    expected = alone.predict_labels(data.X, top_k=3)
+    assert found == [[(int(label), float(p)) for label, p in row] for row in expected]
+
+
+def test_answers_are_written_as_parquet(nodes, tmp_path, data, alone):
+    import pyarrow.parquet as pq
+
+    files = cluster.predict(alone, data.X, tmp_path, top_k=3, format="parquet")
+    found = [row for file in files for row in pq.read_table(file).to_pylist()]
+    expected = alone.predict_labels(data.X, top_k=3)
+    assert [row["labels"] for row in found] == [[str(label) for label, _ in row] for row in expected]
+    assert np.array_equal([row["probabilities"] for row in found], [[p for _, p in row] for row in expected])
+
+
+def test_an_error_of_a_worker_is_raised_here_with_its_words(nodes, tmp_path):
+    (tmp_path / "bad.jsonl").write_text('{"text": 1}\n')
+    with pytest.raises(ValueError, match=r"bad\.jsonl.*line 1"):
+        cluster.fit(PLTClassifier(), [tmp_path / "bad.jsonl"])
+
+
+def test_four_nodes_give_the_bits_of_one_machine(nodes, data, alone):
+    added = [nodes.add_node(num_cpus=1, object_store_memory=100 * 2**20) for _ in range(2)]
+    check_same_model(alone, cluster.fit(PLTClassifier(**SETTINGS), (data.X, data.Y), n_shards=5))
+    for node in added:
+        nodes.remove_node(node)
