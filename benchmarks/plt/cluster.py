@@ -38,7 +38,11 @@ class Counting(InProcess):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.plt.cluster",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--scale", type=float, default=0.1, help="of 490,000 rows, 670,000 labels, 136,000 features")
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()

@@ -98,8 +98,12 @@ def measurements_and_flags() -> tuple[Any, Any]:
     return X, y
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.plt.dense",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--features", type=int, default=384)
     parser.add_argument("--classes", type=int, default=2_000)
@@ -107,3 +111,7 @@ if __name__ == "__main__":
     parser.add_argument("--tables", action="store_true", help="tables of measurements instead")
     given = parser.parse_args()
     run_tables() if given.tables else run_embeddings(given)
+
+
+if __name__ == "__main__":
+    main()

@@ -75,10 +75,7 @@ template <int B>
 class SubspaceIteration {
 public:
     SubspaceIteration(const SplitProblem& problem, const EigenSettings& settings, int n_threads)
-        : problem_(problem),
-          settings_(settings),
-          n_threads_(n_threads),
-          matrix_(problem, settings.cg_iterations, n_threads) {}
+        : problem_(problem), settings_(settings), matrix_(problem, settings.cg_iterations, n_threads) {}
 
     TopDirection run(std::uint64_t seed) {
         const std::size_t d = problem_.dimension();
@@ -126,57 +123,31 @@ public:
     }
 
 private:
-    /// Runs work(first, last, part) over all features, some thousand of them at a time, and adds up what each part
-    /// holds, in order: the number of threads changes no bit.
-    template <int N, class Work>
-    void sum_over_features(double (&sum)[N], Work&& work) const {
-        constexpr std::int64_t chunk = 8192;
-        const auto d = static_cast<std::int64_t>(problem_.dimension());
-        std::vector<double> part(n_chunks(d, chunk) * N, 0.0);
-        parallel_chunks(d, chunk, n_threads_, [&](std::int64_t first, std::int64_t last, int) {
-            work(static_cast<std::size_t>(first), static_cast<std::size_t>(last), part.data() + first / chunk * N);
-        });
-        for (double& s : sum) s = 0;
-        for (std::size_t k = 0; k < part.size(); ++k) sum[k % N] += part[k];
-    }
-
     /// Takes the balance direction out of every column.
     void project(std::vector<float>& W) const {
-        double along[B];
-        sum_over_features(along, [&](std::size_t first, std::size_t last, double* sum) {
-            for (std::size_t f = first; f < last; ++f)
-                for (int j = 0; j < B; ++j) sum[j] += problem_.balance[f] * W[f * B + j];
-        });
-        for_features([&](std::size_t f) {
+        double along[B] = {};
+        for (std::size_t f = 0; f < problem_.dimension(); ++f)
+            for (int j = 0; j < B; ++j) along[j] += problem_.balance[f] * W[f * B + j];
+        for (std::size_t f = 0; f < problem_.dimension(); ++f)
             for (int j = 0; j < B; ++j)
                 W[f * B + j] = static_cast<float>(W[f * B + j] - along[j] * problem_.balance[f]);
-        });
-    }
-
-    template <class Work>
-    void for_features(Work&& work) const {
-        const auto d = static_cast<std::int64_t>(problem_.dimension());
-        parallel_chunks(d, 8192, n_threads_, [&](std::int64_t first, std::int64_t last, int) {
-            for (std::int64_t f = first; f < last; ++f) work(static_cast<std::size_t>(f));
-        });
     }
 
     /// G = A^T C, made symmetric. Some rows are added up in floats, side by side, before they go into the sum.
     void gram(const std::vector<float>& A, const std::vector<float>& C) {
         constexpr std::size_t n_together = 32;
-        double sum[B * B];
-        sum_over_features(sum, [&](std::size_t from, std::size_t to, double* whole) {
-            for (std::size_t first = from; first < to; first += n_together) {
-                float part[B][B] = {};
-                for (std::size_t f = first; f < std::min(to, first + n_together); ++f)
-                    for (int i = 0; i < B; ++i)
-                        for (int j = 0; j < B; ++j) part[i][j] += A[f * B + i] * C[f * B + j];
+        for (auto& row : G_)
+            for (double& g : row) g = 0;
+        for (std::size_t first = 0; first < problem_.dimension(); first += n_together) {
+            float part[B][B] = {};
+            for (std::size_t f = first; f < std::min(problem_.dimension(), first + n_together); ++f)
                 for (int i = 0; i < B; ++i)
-                    for (int j = 0; j < B; ++j) whole[i * B + j] += part[i][j];
-            }
-        });
+                    for (int j = 0; j < B; ++j) part[i][j] += A[f * B + i] * C[f * B + j];
+            for (int i = 0; i < B; ++i)
+                for (int j = 0; j < B; ++j) G_[i][j] += part[i][j];
+        }
         for (int i = 0; i < B; ++i)
-            for (int j = 0; j < B; ++j) G_[i][j] = (sum[i * B + j] + sum[j * B + i]) / 2;
+            for (int j = 0; j < i; ++j) G_[i][j] = G_[j][i] = (G_[i][j] + G_[j][i]) / 2;
     }
 
     /// Columns of unit length, orthogonal to each other and the balance direction; what depends on the others becomes
@@ -193,12 +164,12 @@ private:
                 for (int i = 0; i < B; ++i)
                     change[i][j] =
                         values[j] > 1e-11 * values[0] ? static_cast<float>(vectors[i][j] / std::sqrt(values[j])) : 0.0f;
-            for_features([&](std::size_t f) {
+            for (std::size_t f = 0; f < problem_.dimension(); ++f) {
                 float row[B] = {};
                 for (int i = 0; i < B; ++i)
                     for (int j = 0; j < B; ++j) row[j] += W[f * B + i] * change[i][j];
                 for (int j = 0; j < B; ++j) W[f * B + j] = row[j];
-            });
+            }
             if (round == 0) project(W);
         }
         return true;
@@ -206,7 +177,6 @@ private:
 
     const SplitProblem& problem_;
     const EigenSettings& settings_;
-    const int n_threads_;
     SplitMatrix<B> matrix_;
     std::vector<float> W_, AW_;
     double G_[B][B];
@@ -226,50 +196,18 @@ inline TopDirection top_direction(const SplitProblem& problem, const EigenSettin
 /// row lies on the boundary, where rounding would decide. If half is reached at the largest value only, it is below
 /// that: both sides have rows unless all values are the same.
 inline double weighted_median(std::span<const double> z, std::span<const double> importance) {
-    struct Value {
-        double z, importance;
-        bool operator<(const Value& other) const { return z < other.z; }
-    };
-    double total = 0, least = z[0], largest = z[0];
-    for (std::size_t k = 0; k < z.size(); ++k) {
-        total += importance[k];
-        least = std::min(least, z[k]);
-        largest = std::max(largest, z[k]);
-    }
-    const double half = total / 2 * (1 - 1e-9);
-    // Only the values around the middle are sorted: those below `from` are too light, those from `to` on too heavy.
-    constexpr std::size_t n_bins = 4096;
-    const double scale = n_bins / (largest - least);
-    auto bin = [&](double value) {
-        const double place = (value - least) * scale;
-        return place < n_bins ? static_cast<std::size_t>(place) : n_bins - 1;
-    };
-    std::size_t middle = 0;
-    double reached = 0;
-    const bool is_long = z.size() > 4 * n_bins && std::isfinite(scale);
-    if (is_long) {
-        std::vector<double> in_bin(n_bins, 0.0);
-        for (std::size_t k = 0; k < z.size(); ++k) in_bin[bin(z[k])] += importance[k];
-        while (middle + 1 < n_bins && reached + in_bin[middle] < half) reached += in_bin[middle++];
-    }
-    std::vector<Value> around;
-    double lower = least, next_above = largest;  // the values next to those around the middle
-    bool has_lower = false, has_above = false;
-    for (std::size_t k = 0; k < z.size(); ++k) {
-        const std::size_t at = is_long ? bin(z[k]) : middle;
-        if (at == middle) around.push_back({z[k], importance[k]});
-        if (at < middle) lower = has_lower ? std::max(lower, z[k]) : z[k], has_lower = true;
-        if (at > middle) next_above = has_above ? std::min(next_above, z[k]) : z[k], has_above = true;
-    }
-    std::ranges::sort(around, std::less<>());
-    if (has_above) around.push_back({next_above, 0.0});
-    double below = has_lower ? lower + (around.front().z - lower) / 2 : around.front().z;
-    for (std::size_t at = 0; at + 1 < around.size(); ++at) {
-        const double value = around[at].z, next = around[at + 1].z;
-        reached += around[at].importance;
+    std::vector<std::int32_t> order(z.size());
+    for (std::size_t k = 0; k < order.size(); ++k) order[k] = static_cast<std::int32_t>(k);
+    std::ranges::sort(order, [&](std::int32_t a, std::int32_t b) { return z[a] != z[b] ? z[a] < z[b] : a < b; });
+    double total = 0, reached = 0;
+    for (std::int32_t k : order) total += importance[k];
+    double below = z[order.front()];  // the last value with larger ones after it
+    for (std::size_t at = 0; at + 1 < order.size(); ++at) {
+        const double value = z[order[at]], next = z[order[at + 1]];
+        reached += importance[order[at]];
         if (next == value) continue;
-        below = value + (next - value) / 2;  // the last value with larger ones after it
-        if (reached >= half) break;
+        below = value + (next - value) / 2;
+        if (reached >= total / 2 * (1 - 1e-9)) break;
     }
     return below;
 }

@@ -17,10 +17,11 @@ import pytest
 import ramify
 from attacks.driver import attack, damaged, n_inputs, report
 from cli_workspace import workspace
-from ramify.cli.data import rows_to_predict
 from ramify.cli.main import run
-from ramify.cli.stream.input import StopSignal, lines_of, opened
+from ramify.cli.rows import rows_to_predict
+from ramify.cli.stream.input import StopSignal, blocks_of, lines_of, opened
 from ramify.data import DataError, iter_fasttext, load_data, load_jsonl, load_libsvm, load_npz, load_xmc, save_npz
+from ramify.data.columns import Columns
 from ramify.data.lines import LineParser, iter_batches, iter_xmc
 from ramify.data.synthetic import make_multilabel
 
@@ -118,7 +119,7 @@ def attack_stream_lines(count, seed):
         skipped = []
         parser = LineParser(format, path, one_label=generator.random() < 0.3, on_bad_line=skipped.append)
         with StopSignal() as stop, opened(path) as (name, descriptor):
-            for lines in lines_of(name, descriptor, stop):
+            for lines in lines_of(blocks_of(name, descriptor, stop), stop):
                 consumed(parser.parse(lines))
         return "skipped" if skipped else "ok"
 
@@ -157,12 +158,12 @@ def attack_predict(count, seed):
         content = damaged(generator.choice(sound), generator)
         if generator.random() < 0.5:
             path.write_bytes(content)
-            chunks = rows_to_predict(model, path, None, None, 1)
+            chunks = rows_to_predict(model, path, None, None, Columns(), threads=1)
             for chunk in chunks:
                 model.predict_labels(chunk.X, 2)
             return "ok"
         with stdin_of(content):
-            for chunk in rows_to_predict(model, None, None, None, 1):
+            for chunk in rows_to_predict(model, None, None, None, Columns(), threads=1):
                 model.predict_labels(chunk.X, 2)
         return "ok"
 

@@ -41,7 +41,7 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path):
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the memory of the process from /proc")
 def test_training_on_mapped_rows_takes_little_memory_of_its_own(tmp_path):
-    n_rows, n_features, per_row = 8000, 1000, 500  # 32 MB
+    n_rows, n_features, per_row = 8000, 4000, 500  # 32 MB
     rng = np.random.default_rng(0)
 
     def piece(n):

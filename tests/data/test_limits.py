@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ramify.cli.main import run
-from ramify.cli.stream.input import StopSignal, lines_of, opened
+from ramify.cli.stream.input import StopSignal, blocks_of, lines_of, opened
 from ramify.data import DataError, load_data, load_jsonl, load_libsvm, load_npz, load_xmc, max_unpacked, read_names
 from ramify.data.lines import iter_batches
 
@@ -125,6 +125,7 @@ def test_a_line_takes_time_in_proportion_to_its_length(tmp_path):
         path.write_bytes(b"x" * size + b"\nshort\n")
         began = time.process_time()
         with StopSignal() as stop, opened(path) as (name, descriptor):
-            assert [len(line) for lines in lines_of(name, descriptor, stop) for line in lines] == [size, 5]
+            blocks = blocks_of(name, descriptor, stop)
+            assert [len(line) for lines in lines_of(blocks, stop) for line in lines] == [size, 5]
         took.append(time.process_time() - began)
     assert took[1] < 25 * max(took[0], 0.01)  # eight times as long; 64 times if every block joins all before it

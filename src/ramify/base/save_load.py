@@ -68,6 +68,7 @@ def load(path: str | os.PathLike[str], verify: bool | None = None, *, trust_vect
             if hasattr(part, "_check_parameters"):
                 part._check_parameters()
                 check_jobs(part.n_jobs)
+                part._hierarchy_of(fitted.schema)
         classifier._set_fitted(fitted)
     return classifier
 

@@ -21,7 +21,7 @@ def node_parts(tree: LabelTree, work: NDArray[np.int64], n_parts: int) -> list[N
 
     >>> tree = LabelTree.from_nested([[0, 1], [2, 3]])
     >>> [part.tolist() for part in node_parts(tree, np.array([9, 4, 3, 0, 0, 0, 0, 0]), 3)]
-    [[0], [1, 2]]
+    [[0], [1], [2]]
     """
     of_nodes = np.ascontiguousarray(work[:-1], dtype=np.int64)
     below = _core.subtree_sum(tree.parent, of_nodes)

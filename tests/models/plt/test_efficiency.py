@@ -208,7 +208,7 @@ def test_tune_for_latency_writes_the_curve_and_the_chosen_model(folder, capsys):
     fast, before = ramify.load(folder / "fast"), ramify.load(folder / "model")
     assert fast.tree_options == {"lam": report["chosen"]}
     assert (fast.arity, fast.max_leaf, fast.n_labels_) == (before.arity, before.max_leaf, before.n_labels_)
-    assert before.tree == "kmeans"
+    assert before.tree == "auto"
     assert run(["plot", "pareto", "curve.json", "--out", "pareto.svg"]) == 0
     assert "chosen" in (folder / "pareto.svg").read_text()
     assert run(["plot", "cover", "train.txt", "--out", "cover.svg"]) == 0
@@ -240,7 +240,7 @@ def test_a_model_of_words_is_tuned_for_latency_too(folder):
 def test_refusals_come_before_the_work(folder, capsys, arguments, said):
     assert run(["tune", "train.txt", "--model", "model", "--objective", "latency", *arguments]) == 2
     assert said in capsys.readouterr().err
-    assert ramify.load(folder / "model").tree == "kmeans"
+    assert ramify.load(folder / "model").tree == "auto"
 
 
 def test_a_file_that_is_no_curve_is_named(folder, capsys):

@@ -108,7 +108,7 @@ def is_dense(X: sparse.csr_array) -> bool:
     return are_dense(*column_sums(X), X.shape[0])
 
 
-def column_sums(X: sparse.csr_array, n_at_once: int = 1 << 22) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def column_sums(X: sparse.csr_array, n_at_once: int = 1 << 17) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The entries of each column, and the sum of their squares; X may be mapped from a file."""
     count, squares = np.zeros(X.shape[1], np.int64), np.zeros(X.shape[1])
     for first in range(0, X.nnz, n_at_once):

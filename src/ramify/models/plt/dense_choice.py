@@ -157,8 +157,8 @@ def plan_for(classifier: PLTClassifier, data: TrainingData) -> Plan:
 def one_level_work(n_labels: int, arity: int, max_leaf: int) -> float:
     """Products of a row with one level, for each one that it needs in a tree where it opens one node per level.
 
-    >>> one_level_work(100, 32, 200), one_level_work(3200, 32, 100)
-    (1.0, 24.2...)
+    >>> one_level_work(100, 32, 200), round(one_level_work(3200, 32, 100), 1)
+    (1.0, 24.2)
     """
     size, products = n_labels, 0.0
     while size > max_leaf:

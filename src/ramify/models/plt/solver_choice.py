@@ -18,7 +18,7 @@ from scipy.special import expit
 
 from ramify import _core
 from ramify.models.plt.block_trainer import BlockTrainer
-from ramify.models.plt.calibration import IDENTITY, Link, fit_link, knot_shares, softmax_link
+from ramify.models.plt.calibration import IDENTITY, Link, fit_link, fit_softmax_link, knot_shares, softmax_link
 from ramify.models.plt.fit_report import Setting, Trial
 from ramify.models.plt.solver import PLTSolver
 
@@ -106,7 +106,7 @@ def choose_solver(
         unknown = of_level if is_multiclass else [setting for setting in of_level if setting not in tried]
         max_rows = MAX_SOFTMAX_ROWS if is_multiclass else MAX_ROWS
         found = try_out(unknown, max_rows, softmax=is_multiclass) if unknown else {}
-        link = _link_by_level(of_level, {**tried, **found}, is_multiclass)
+        link = _link_by_level(of_level, {**tried, **found}, is_multiclass, given.loss)
         tried = tried or found
     trials = [Trial(*setting, float(of.losses.sum())) for setting, of in tried.items()]
     loss = float(tried[best].losses.sum()) if best in tried else float("nan")
@@ -145,11 +145,17 @@ def _best_by_level(best: Setting, tried: dict[Setting, _HeldOut]) -> tuple[Setti
     return tuple(chosen) if set(chosen) != {best} else ()
 
 
-def _link_by_level(of_level: tuple[Setting, ...], found: dict[Setting, _HeldOut], is_multiclass: bool) -> Link:
-    links = {
-        setting: softmax_link(found[setting].link, found[setting].softmax) if is_multiclass else found[setting].link
-        for setting in set(of_level)
-    }
+def _link_by_level(
+    of_level: tuple[Setting, ...], found: dict[Setting, _HeldOut], is_multiclass: bool, loss: str
+) -> Link:
+    def link_of(held_out: _HeldOut) -> Link:
+        if not is_multiclass:
+            return held_out.link
+        if loss == "logistic":  # scores are logits already: only their slope is open
+            return fit_softmax_link(held_out.softmax)
+        return softmax_link(held_out.link, held_out.softmax)
+
+    links = {setting: link_of(found[setting]) for setting in set(of_level)}
     return Link(np.stack([links[setting].logits[level] for level, setting in enumerate(of_level)]))
 
 
