@@ -115,7 +115,7 @@ def demo(
     print("\nAsk more:")
     ramify = _command()
     print(f'  {ramify} predict --model {model} --text "persistent dry cough"')
-    print(f'  {ramify} explain --model {model} --text "{QUESTIONS[0]}" --label R07.9')
+    print(f'  {ramify} explain --model {model} --text "{QUESTIONS[1]}" --label N20.0')
     print(f"  {ramify} tree --model {model}")
 
 
