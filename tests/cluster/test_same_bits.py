@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -73,6 +73,7 @@ def test_weights_rows_without_labels_and_classes_are_learned_alike(data):
 
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 10_000), st.integers(1, 7), st.integers(1, 12))
+@example(184, 1, 1)  # a single label
 def test_small_sets_of_any_shape_give_the_same_bits(seed, n_shards, n_workers):
     rng = np.random.default_rng(seed)
     n_rows, n_labels, n_features = (int(n) for n in rng.integers(1, 40, 3))

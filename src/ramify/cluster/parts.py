@@ -44,6 +44,8 @@ def node_parts(tree: LabelTree, work: NDArray[np.int64], n_parts: int) -> list[N
             nodes = np.append(nodes, len(of_nodes))
         if len(nodes):
             parts.append(nodes.astype(np.int32))
+    if not parts:  # a single label: only the root's gate has work
+        return [np.array([len(of_nodes)], np.int32)]
     return sorted(parts, key=lambda nodes: -int(work[nodes].sum()))
 
 
