@@ -149,7 +149,7 @@ def vw(options: str, passes: int, train: list[Path], test: Path, folder: Path, m
 def options(peer: str, data: ClassSet, quick: bool) -> list[str]:
     """Settings of a peer to choose from."""
     rates = RATES[:3] if quick else RATES
-    # --log_multi has one inner node fewer than the classes that it is told of.
+    # --log_multi has one inner node fewer than the classes that it is given.
     factors = NODES if peer == "log_multi" else (1,)
     return [f"--{peer} {f * data.n_classes + 1} -l {rate} -b 24" for rate, f in itertools.product(rates, factors)]
 
@@ -222,9 +222,9 @@ def figure1(arguments: argparse.Namespace) -> None:
         n_rows = int(min(n, max(data.n_classes // 100, tree["train"] / pace)))
         cut = measured("online-oaa", 1, data.train.take(np.arange(n_rows)), data.test)
         whole = measured("online-oaa", 1, data.train, data.test) if pace * n < arguments.most_seconds else None
-        told = f"{whole['error']:.2f} | {whole['train']:.1f}" if whole else f"not run | about {pace * n:.0f}"
+        cells = f"{whole['error']:.2f} | {whole['train']:.1f}" if whole else f"not run | about {pace * n:.0f}"
         print(
-            f"| {name} | {tree['error']:.2f} | {tree['train']:.2f} | {cut['error']:.2f} | {n_rows} of {n} | {told} |",
+            f"| {name} | {tree['error']:.2f} | {tree['train']:.2f} | {cut['error']:.2f} | {n_rows} of {n} | {cells} |",
             flush=True,
         )
 

@@ -234,8 +234,8 @@ def root(n_rows: int, n_features: int, n_labels: int, n_threads: int, depth: int
     print(f"| {size} | {n_threads} | {wall:.1f} | {cpu:.1f} |", end="")
     if depth > 1:
         report = tree.report()
-        told = f" {report['leaves']:,} leaves, mean depth {report['mean_depth']:.1f}, training recall "
-        print(told + f"{100 * report['training_recall']:.1f} %, peak {measure.peak_megabytes():,.0f} MB", end="")
+        summary = f" {report['leaves']:,} leaves, mean depth {report['mean_depth']:.1f}, training recall "
+        print(summary + f"{100 * report['training_recall']:.1f} %, peak {measure.peak_megabytes():,.0f} MB", end="")
     print(flush=True)
 
 
@@ -266,8 +266,8 @@ def nodes(name: str, data: Set, folders: list[Path]) -> None:
     tree = grow_candidate_tree(unit_rows(data.X), data.Y, TreeSettings(depth=3, n_candidates=10))
     print(f"{name}\n\n| depth | rows | most frequent classes |\n|---|---|---|")
     for depth, mass, frequent in zip(tree.arrays["depth"], tree.arrays["mass"], tree.most_frequent(6), strict=True):
-        told = ", ".join(label[column] if label else str(column) for column, _ in frequent)
-        print(f"| {depth} | {mass:.0f} | {told} |", flush=True)
+        shown = ", ".join(label[column] if label else str(column) for column, _ in frequent)
+        print(f"| {depth} | {mass:.0f} | {shown} |", flush=True)
 
 
 def throughput(sizes: list[int]) -> None:
@@ -297,8 +297,8 @@ def rates(n_labels: int) -> str:
         best_of(lambda: by_blas(X, base, 5)),
     )
     scored = np.diff(clf.candidates(X).indptr).mean()
-    told = " | ".join(f"{X.shape[0] / s:,.0f}" for s in seconds)
-    return f"| {n_labels:,} | {scored:.0f} | {clf.training_report_['mean_depth']:.1f} | {told} |"
+    rates = " | ".join(f"{X.shape[0] / s:,.0f}" for s in seconds)
+    return f"| {n_labels:,} | {scored:.0f} | {clf.training_report_['mean_depth']:.1f} | {rates} |"
 
 
 def by_blas(X: Any, base: BaseClassifier, top_k: int) -> Any:
