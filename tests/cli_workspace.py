@@ -16,6 +16,7 @@ from pathlib import Path
 from ramify.cli.main import run
 from ramify.data import save_xmc
 from ramify.data.synthetic import make_multilabel
+from shared.warm_python import ramify_command
 
 # The command as a process of its own.
 RAMIFY = [sys.executable, "-c", "from ramify.cli.main import main; main()"]
@@ -86,7 +87,7 @@ def in_terminal(arguments: list[str], folder: Path, **environment: str) -> tuple
     leader, follower = pty.openpty()
     environment = {**os.environ, "COLUMNS": "80", "TERM": "xterm-256color", **environment}
     process = subprocess.Popen(
-        [*RAMIFY, *arguments], cwd=folder, stdin=follower, stdout=follower, stderr=follower, env=environment
+        [*ramify_command(), *arguments], cwd=folder, stdin=follower, stdout=follower, stderr=follower, env=environment
     )
     os.close(follower)
     said = read_terminal(leader)

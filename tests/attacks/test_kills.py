@@ -59,6 +59,8 @@ def attack_stream_with_kills(count, seed):
             outcomes["identical"] += 1
             known = held
             if held == N_ROWS:
+                # What killed saves left behind is swept away by the next ones.
+                assert len(list((folder / f"model-{number}").iterdir())) == 2
                 number, reference, known = number + 1, OnlinePLTClassifier(random_state=0), 0
     return outcomes
 

@@ -22,6 +22,8 @@ from ramify import (
     FilterTreeClassifier,
     LOMTreeClassifier,
     MemoryTreeClassifier,
+    MixtureClassifier,
+    NearestRowsClassifier,
     OnlinePLTClassifier,
     PLTClassifier,
     SpectralTreeClassifier,
@@ -40,10 +42,18 @@ MAKE = {
     "fastxml": lambda: FastXMLClassifier(n_trees=3, random_state=0),
     "spectral": lambda: SpectralTreeClassifier(n_candidates=5, random_state=0),
     "softmax": lambda: TreeSoftmaxClassifier(dim=8, n_epochs=2, random_state=0),
+    "nearest rows": lambda: NearestRowsClassifier(),
+    "mixture": lambda: MixtureClassifier(["online-plt", "lomtree"], block=64, random_state=0),
     "threshold": lambda: ThresholdClassifier(OnlinePLTClassifier(), random_state=0),
 }
 X = np.random.default_rng(0).random((60, 12), dtype=np.float32)
 CLASSES = np.array([f"label {k % 7}" for k in range(60)])
+
+
+def test_every_classifier_is_attacked():
+    assert {type(make()).__name__ for make in MAKE.values()} == {
+        name for name in ramify.__all__ if name.endswith("Classifier")
+    }
 
 
 class Subject:

@@ -1,11 +1,9 @@
-"""`ramify stream` as a process: killed, interrupted, starved; what it said is saved is there."""
+"""`ramify stream` as a process: interrupted, starved; what it said is saved is there. Kills: attacks/test_kills.py."""
 
 from __future__ import annotations
 
-import json
 import os
 import pty
-import random
 import select
 import signal
 import subprocess
@@ -15,12 +13,12 @@ import numpy as np
 import pytest
 
 import ramify
-from cli_workspace import RAMIFY, read_terminal
+from cli_workspace import read_terminal
 from ramify.data import save_xmc
 from ramify.data.synthetic import make_multilabel
+from shared.warm_python import ramify_command
 
 N_ROWS = 1500
-N_KILLS = 8
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +32,7 @@ def lines(tmp_path_factory):
 def start(folder, *arguments, **options):
     options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
     command = [
-        *RAMIFY,  # a process of its own: signals must reach it before its input ends
+        *ramify_command(),  # a process of its own: signals must reach it before its input ends
         "stream",
         "--model",
         "model",
@@ -48,50 +46,6 @@ def start(folder, *arguments, **options):
     return subprocess.Popen(
         command, cwd=folder, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler), **options
     )
-
-
-def state(path):
-    model = ramify.load(path, verify=True)
-    arrays = model.model_.learner.state(1)
-    return {name: array.tolist() for name, array in arrays.items()} | {"classes": model.classes_.tolist()}
-
-
-def acknowledged(said):
-    """The last number of examples in whole lines that tell of a save."""
-    whole = said.rpartition(b"\n")[0].splitlines()
-    events = [json.loads(line) for line in whole]
-    return max((event["examples"] for event in events if event["event"] == "saved"), default=0)
-
-
-def test_killed_at_any_moment_it_has_what_it_acknowledged_and_goes_on_to_the_same_model(tmp_path, lines):
-    (tmp_path / "lines.txt").write_bytes(b"".join(lines))
-    moments = random.Random(1)
-    n_kills, known = 0, 0
-    for attempt in range(N_KILLS + 1):
-        # Saving after every few rows: most of the time it is at it when the signal comes.
-        process = start(tmp_path, "lines.txt", "--skip-seen", "--save-every", 23, "--json", stdin=subprocess.DEVNULL)
-        said = b""
-        if attempt < N_KILLS:
-            said += process.stdout.readline()  # so that each attempt gets some way
-            time.sleep(moments.uniform(0, 0.08))
-            process.send_signal(signal.SIGKILL)
-        said += process.stdout.read()
-        process.stdout.close(), process.stderr.close()
-        n_kills += process.wait() == -signal.SIGKILL
-        known = max(known, acknowledged(said))
-        held = ramify.load(tmp_path / "model", verify=True).n_examples_
-        assert held >= known
-        if process.returncode == 0:
-            break
-    assert process.returncode == 0
-    assert n_kills >= 3
-    assert held == N_ROWS
-    (tmp_path / "whole").mkdir()
-    whole = start(tmp_path / "whole", "../lines.txt", stdin=subprocess.DEVNULL)
-    assert whole.communicate()[0]
-    assert state(tmp_path / "model") == state(tmp_path / "whole" / "model")
-    # What killed saves left behind is swept away by the next ones.
-    assert len(list((tmp_path / "model").iterdir())) == 2
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])

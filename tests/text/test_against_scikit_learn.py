@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from unicodedata import category
 
 import numpy as np
 import pytest
@@ -118,6 +119,12 @@ def all_characters():
     return np.arange(0x110000, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
 
 
+def assigned_characters():
+    """All characters that Unicode has given a meaning, and some of the million that it has not."""
+    meaningless = {"Cn", "Co"}
+    return [c for place, c in enumerate(all_characters()) if place % 97 == 0 or category(c) not in meaningless]
+
+
 @pytest.mark.parametrize(
     ("params", "expected"),
     [
@@ -148,7 +155,7 @@ def test_a_capital_sigma_is_final_where_python_says_so():
     """Every character before and after a capital sigma, alone and behind something that is skipped."""
     ours = TextVectorizer(token_pattern=r"\S+", use_idf=False, norm=None)
     for around in ("{c}Σ", "a{c}Σ", "aΣ{c}", "aΣ{c}b", "aΣ'{c}"):
-        words = [around.format(c=c) for c in all_characters() if not c.isspace()]
+        words = [around.format(c=c) for c in assigned_characters() if not c.isspace()]
         ours.fit([" ".join(words)])
         assert ours.get_feature_names_out().tolist() == sorted({word.lower() for word in words})
 

@@ -18,7 +18,7 @@ from ramify.common.progress import RowCounter
 from ramify.data import Columns, DataError, TextFile
 from ramify.data.columns import TextRow, find_columns
 from ramify.data.encodings import utf8_blocks
-from ramify.data.files import BYTE_ORDER_MARK, GZIP_MAGIC, ZIP_MAGIC, check_is_text, read_start
+from ramify.data.files import BYTE_ORDER_MARK, GZIP_MAGIC, ZIP_MAGIC, beginning, check_is_text, read_start
 from ramify.data.lines import iter_xmc
 from ramify.data.load import ARROW_MAGIC, as_utf8, find_format, format_of_content, holds_numbers, suffix_format
 from ramify.data.text_file import CHUNK, TEXT_FORMATS, TextChunk, chunk_of, new_parser
@@ -173,9 +173,7 @@ def _from_blocks(
 
     Numbers, compressed data and Arrow are copied to a file first.
     """
-    start = b""
-    while not start.strip() and (block := next(blocks, b"")):
-        start += block
+    start = beginning(blocks, whole_line=False)
     if not start:
         return
     blocks = itertools.chain([start], blocks)

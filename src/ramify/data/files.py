@@ -163,6 +163,24 @@ class _Unpacked(io.RawIOBase):
         self._raw.close()
 
 
+def beginning(blocks: Iterator[bytes], *, whole_line: bool) -> bytes:
+    """All blocks up to the first with more than white space, or up to the end of its line, joined in linear time.
+
+    >>> blocks = iter([b" ", b"\\n a", b"b", b"c\\nd", b"e"])
+    >>> beginning(blocks, whole_line=True), next(blocks)
+    (b' \\n abc\\nd', b'e')
+    """
+    parts: list[bytes] = []
+    has_begun = False
+    for block in blocks:
+        parts.append(block)
+        seen = block if has_begun else block.lstrip()
+        has_begun = has_begun or bool(seen)
+        if has_begun and (not whole_line or b"\n" in seen):
+            break
+    return b"".join(parts)
+
+
 class LineSplitter:
     """Cut blocks of bytes into lines, in linear time even if a line spans many blocks.
 

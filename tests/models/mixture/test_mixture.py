@@ -40,7 +40,7 @@ def test_learned_weights_have_the_least_squared_error_of_all():
     P[:, 0] = np.clip(0.6 * y + 0.2 * P[:, 0], 0, 1)
     sums = BrierSums.none(3)
     for start in range(0, 500, 100):  # pieces add up
-        sums.add(P[start : start + 100], y[start : start + 100], None)
+        sums = sums.plus(P[start : start + 100], y[start : start + 100], None)
     weights = sums.weights()
     assert weights.sum() == pytest.approx(1)
     assert (weights >= 0).all()

@@ -27,7 +27,7 @@ from ramify.cli.stream.resume import check_same_source, resumed
 from ramify.cli.stream.screen import Screen, screen_for
 from ramify.data import Columns, DataError
 from ramify.data.encodings import utf8_blocks
-from ramify.data.files import check_is_text, replaced_when_complete
+from ramify.data.files import beginning, check_is_text, replaced_when_complete
 from ramify.data.label_forms import indicator_of
 from ramify.data.lines import LabelledBatch, LineParser, TableRows, not_one_label
 from ramify.data.load import ARROW_MAGIC, BY_SUFFIX, find_text_format
@@ -124,11 +124,7 @@ class StreamRun:
 
     def _all_batches(self, name: str, blocks: Iterator[bytes], stop: StopSignal) -> Iterator[LabelledBatch]:
         """Rows as the parser reads them, once the first line has shown their format."""
-        start = b""
-        for block in blocks:
-            start += block
-            if b"\n" in start.lstrip():
-                break
+        start = beginning(blocks, whole_line=True)
         if not start or (stop.received is not None and b"\n" not in start):
             return
         if not start.startswith(ARROW_MAGIC):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,6 @@ from ramify.base.fitted import FittedModel
 from ramify.base.model import Query
 from ramify.base.nested import check_no_hierarchy, train_inside
 from ramify.base.online import OnlineClassifier
-from ramify.base.online_model import OnlineModel
 from ramify.base.rows import as_one_row
 from ramify.base.schema import Schema
 from ramify.base.stream_schema import DictRow, Piece, StreamSchema, one_label_row
@@ -194,8 +194,7 @@ class MixtureClassifier(_BaseComposition, ExtremeClassifier):  # type: ignore[mi
             exponents = np.ones(n_parts)
             if not data.is_multiclass:
                 exponents = np.array([best_exponent(P[:, m], y, entry_weight) for m in range(n_parts)])
-            sums = BrierSums.none(n_parts)
-            sums.add(P**exponents, y, entry_weight)
+            sums = BrierSums.none(n_parts).plus(P**exponents, y, entry_weight)
         weights = sums.weights()
         parts = self._trained(given, data) if self.refit else first.parts
         return MixtureModel(parts, weights, exponents, sums)
@@ -215,7 +214,8 @@ class MixtureClassifier(_BaseComposition, ExtremeClassifier):  # type: ignore[mi
     ) -> MixtureClassifier:
         """Learn these rows on top of what is known; the weights follow what the parts answered just before.
 
-        New labels and wider rows are welcome. A rejected piece leaves the model as it was.
+        New labels and wider rows are welcome. A rejected piece leaves the model as it was. An interrupt comes after a
+        block of `block` rows: `n_examples_` says how many are learned.
         """
         with shown(self.verbose is True), self._lock():
             self._check_parameters()
@@ -271,21 +271,28 @@ class MixtureClassifier(_BaseComposition, ExtremeClassifier):  # type: ignore[mi
         schema, model = self.fitted_.schema, self.fitted_.model
         assert isinstance(model, MixtureModel)
         X, Y, weight = piece
-        knows_nothing = all(part.model.n_examples == 0 for part in model.parts if isinstance(part.model, OnlineModel))
+        knows_nothing = model.n_examples == 0
         parts = self.parts_
-        for part in model.parts:
-            assert isinstance(part.model, OnlineModel)
-            part.model.widen(schema.n_labels, schema.n_features)
+        uninterrupted(lambda: model.widen(schema.n_labels, schema.n_features))
         for start in range(0, X.shape[0], self.block):
             rows = slice(start, start + self.block)
             block: Piece = (X[rows], Y[rows], None if weight is None else weight[rows])
-            if model.sums is not None and not (knows_nothing and start == 0):
+            sums = model.sums
+            if sums is not None and not (knows_nothing and start == 0):
                 P, y, entry_weight = judged_entries(model, block, self._n_threads())
-                model.sums.add(P**model.exponents, y, entry_weight)
-                model.weights = model.sums.weights()
-            for part in model.parts:
-                assert isinstance(part.model, OnlineModel)
-                parts[part.name]._learn(part.model, block, None)
+                sums = sums.plus(P**model.exponents, y, entry_weight)
+            weights = model.weights if sums is None else sums.weights()
+            learned = [online.n_learned + block[0].shape[0] for online in model.online_parts()]
+            uninterrupted(partial(_learn_block, model, parts, block, learned, sums, weights))
+
+    @property
+    def n_examples_(self) -> int:
+        """The number of rows learned online."""
+        model = self._attribute("n_examples_").model
+        assert isinstance(model, MixtureModel)
+        if not self._is_online():
+            raise AttributeError("n_examples_ counts rows learned online, which a part of this mixture does not do")
+        return model.n_examples
 
     # --- the trained model ----------------------------------------------------------------------------------------
 
@@ -320,6 +327,37 @@ class MixtureClassifier(_BaseComposition, ExtremeClassifier):  # type: ignore[mi
         """The power of each part's probabilities that is mixed; 1: as they are."""
         model = self.model_
         return dict(zip([part.name for part in model.parts], model.exponents.tolist(), strict=True))
+
+
+def uninterrupted(step: Callable[[], None]) -> None:
+    """Run a step to its end, again and again if it is interrupted, and raise the interrupt then."""
+    interrupt = None
+    while True:
+        try:
+            step()
+            break
+        except KeyboardInterrupt as error:
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt
+
+
+def _learn_block(
+    model: MixtureModel,
+    parts: Mapping[str, Any],
+    block: Piece,
+    learned: Sequence[int],
+    sums: BrierSums | None,
+    weights: NDArray[np.float64],
+) -> None:
+    """Every part learns the rows of the block that it has not learned yet: none is ever ahead of the others."""
+    n_rows = block[0].shape[0]
+    for part, online, n_wanted in zip(model.parts, model.online_parts(), learned, strict=True):
+        if (n_left := n_wanted - online.n_learned) > 0:
+            rest = slice(n_rows - n_left, n_rows)
+            X, Y, weight = block
+            parts[part.name]._learn(online, (X[rest], Y[rest], None if weight is None else weight[rest]), None)
+    model.sums, model.weights = sums, weights
 
 
 def judged_entries(

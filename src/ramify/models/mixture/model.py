@@ -12,6 +12,7 @@ from scipy import sparse
 from ramify import registry
 from ramify.base.answers import keep_best
 from ramify.base.model import NO_OPTIONS, Model, Query, State
+from ramify.base.online_model import OnlineModel
 from ramify.data.csr import csr_rows
 from ramify.explain.parts import RawMixture, RawPart
 from ramify.models.mixture.weights import BrierSums
@@ -68,6 +69,20 @@ class MixtureModel(Model):
     @property
     def is_multiclass(self) -> bool:  # type: ignore[override]
         return self.parts[0].model.is_multiclass
+
+    # --- learning in pieces -------------------------------------------------------------------------------------------
+
+    def online_parts(self) -> list[OnlineModel]:
+        return [part.model for part in self.parts if isinstance(part.model, OnlineModel)]
+
+    @property
+    def n_examples(self) -> int:
+        """Rows that all parts have learned online."""
+        return min((model.n_learned for model in self.online_parts()), default=0)
+
+    def widen(self, n_labels: int, n_features: int) -> None:
+        for model in self.online_parts():
+            model.widen(n_labels, n_features)
 
     def _active(self) -> list[tuple[Part, float, float]]:
         """Parts that count, with their weights and exponents."""

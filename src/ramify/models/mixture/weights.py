@@ -33,11 +33,10 @@ class BrierSums:
     def none(cls, n_parts: int) -> Self:
         return cls(np.zeros((n_parts, n_parts)), np.zeros(n_parts))
 
-    def add(self, P: NDArray[np.float64], y: NDArray[np.float64], entry_weight: NDArray[np.float64] | None) -> None:
+    def plus(self, P: NDArray[np.float64], y: NDArray[np.float64], entry_weight: NDArray[np.float64] | None) -> Self:
         weighted = P if entry_weight is None else P * entry_weight[:, None]
-        self.gram = self.gram + weighted.T @ P
-        self.target = self.target + weighted.T @ y
-        self.n_positives += float((y if entry_weight is None else y * entry_weight).sum())
+        n_positives = float((y if entry_weight is None else y * entry_weight).sum())
+        return type(self)(self.gram + weighted.T @ P, self.target + weighted.T @ y, self.n_positives + n_positives)
 
     def weights(self) -> NDArray[np.float64]:
         """The weights, not negative and with sum one, of the least squared error; equal ones before the first row."""
