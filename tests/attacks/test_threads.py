@@ -42,7 +42,7 @@ MAKE = {
     "fastxml": lambda: FastXMLClassifier(n_trees=3, random_state=0),
     "spectral": lambda: SpectralTreeClassifier(n_candidates=5, random_state=0),
     "softmax": lambda: TreeSoftmaxClassifier(dim=8, n_epochs=2, random_state=0),
-    "nearest rows": lambda: NearestRowsClassifier(),
+    "nearest rows": lambda: NearestRowsClassifier(random_state=0),
     "mixture": lambda: MixtureClassifier(["online-plt", "lomtree"], block=64, random_state=0),
     "threshold": lambda: ThresholdClassifier(OnlinePLTClassifier(), random_state=0),
 }

@@ -68,7 +68,7 @@ def bulk_routes(service: Service) -> APIRouter:
         """
         key = idempotency_key(request)
         body = await _spooled(request, settings.timeout)
-        if not service.learns:
+        if not await service.learns():
             await service.learn([], None)  # says why it cannot
 
         async def receipts(lines: Lines) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from ramify.base.save_load import load_fitted
 from ramify.files.directory import MANIFEST
 from ramify.serve import teaching
 from ramify.serve.journal import Journal, Piece
@@ -41,6 +42,8 @@ class Learner:
         self.progress = Progress.from_state(notes["progress"]) if "progress" in notes else Progress()
         self.n_rejected = int(notes.get("rejected", 0))
         self.saved = self.learned if notes else -1
+        if _is_published(settings, journal, self.learned):
+            self.published = self.learned
         self.is_recovered = False
         self.failure: str | None = None
         self._on_learned = on_learned
@@ -201,6 +204,19 @@ class Learner:
         if is_checkpoint:
             notes |= {"progress": self.progress.state(), "rejected": self.n_rejected}
         return notes
+
+
+def _is_published(settings: Settings, journal: Journal, learned: int) -> bool:
+    """Whether the snapshot of an earlier process is that of this position, and can be loaded."""
+    path = settings.snapshot_path
+    try:
+        notes = read_notes(path) if (path / MANIFEST).exists() else {}
+        if (notes.get("journal"), notes.get("sequence")) != (journal.id, learned):
+            return False
+        load_fitted(path)
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _position(settings: Settings, journal: Journal) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -15,7 +15,7 @@ from ramify.serve.label_search import LabelIndex, known_columns
 from ramify.serve.metrics import Metrics
 from ramify.serve.problems import Problem
 from ramify.serve.settings import Settings
-from ramify.serve.snapshots import Snapshots
+from ramify.serve.snapshots import Snapshots, complete_snapshot
 
 log = logging.getLogger("ramify.serve")
 
@@ -40,34 +40,56 @@ class WriterCalls(Protocol):
 class Service:
     """Answers from the newest snapshot; everything else is asked of the writer."""
 
-    def __init__(self, settings: Settings, writer: WriterCalls) -> None:
+    def __init__(
+        self, settings: Settings, writer: WriterCalls, on_answering: Callable[[], None] = lambda: None
+    ) -> None:
+        """`on_answering` is called if the service can answer before the writer can."""
         self.settings = settings
         self.writer = writer
+        self._on_answering = on_answering
         self.metrics = Metrics()
-        self.learns = False
+        self._learns = False
         self.snapshots = Snapshots(settings.model)
         self._index: tuple[Any, LabelIndex] | None = None
+        self._following: asyncio.Task[None] | None = None
         self._refreshing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Map the model, and follow its snapshots if it learns."""
-        describing = asyncio.ensure_future(self.writer.describe())
-        if not self.settings.journal_path.exists():  # likely a batch model: load it while the writer looks at it
-            await asyncio.to_thread(self.snapshots.refresh)
-        described = await describing
-        self.learns = described["learns"]
-        if self.learns:
-            self.snapshots = Snapshots(self.settings.snapshot_path, described["journal"])
+        """Map the model, and follow its snapshots if it learns.
+
+        If all that was acknowledged is in the stored model, it answers at once, while the writer still loads.
+        """
+        complete = await asyncio.to_thread(complete_snapshot, self.settings)
+        self._following = asyncio.create_task(self._follow(complete))
+        if complete is None:
+            await self._following
+        else:
+            self.snapshots = complete
+            self._on_answering()
+
+    async def _follow(self, complete: Snapshots | None) -> None:
+        described = await self.writer.describe()
+        if described["learns"]:
+            first = complete or self.snapshots
+            self.snapshots = first.followed_by(self.settings.snapshot_path, described["journal"])
         await asyncio.to_thread(self.snapshots.refresh)
-        if self.learns:
+        self._learns = described["learns"]
+        if self._learns:
             await asyncio.to_thread(import_module, "ramify.data.text")  # so that the first snapshot loads at once
             self._refreshing = asyncio.create_task(self._refresh())
 
+    async def learns(self) -> bool:
+        """Whether the model learns, which the writer knows as soon as it has loaded it."""
+        assert self._following is not None
+        await asyncio.shield(self._following)
+        return self._learns
+
     async def stop(self) -> None:
-        if self._refreshing is not None:
-            self._refreshing.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._refreshing
+        for task in (self._following, self._refreshing):
+            if task is not None:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError, Problem):
+                    await task
 
     async def _refresh(self) -> None:
         while True:
@@ -81,13 +103,15 @@ class Service:
 
     async def is_ready(self) -> tuple[bool, str]:
         """Whether the model is recovered and mapped, and if not, why."""
+        if self.snapshots.is_loaded and self._following is not None and not self._following.done():
+            return True, "ready"  # it answers with all that was acknowledged; who teaches waits for the writer
         described = await self.writer.describe()
         if described["failure"]:
             return False, f"the learner has stopped: {described['failure']}"
         if not described["ready"]:
             return False, "the journal is being replayed"
         await asyncio.to_thread(self.snapshots.refresh)
-        if not self.snapshots.is_loaded and not self.learns:
+        if not self.snapshots.is_loaded and not self._learns:
             return False, "the model is being loaded"
         return True, "ready"
 
@@ -105,7 +129,7 @@ class Service:
 
     async def predict(self, request: dict[str, Any]) -> dict[str, Any]:
         await self._first_snapshot()
-        if request.get("fresh") and self.learns:
+        if request.get("fresh") and await self.learns():
             answer = await self.writer.predict(request)
         elif _size(request) <= INLINE_CHARACTERS:
             answer = self.answering.predict(request)
@@ -115,7 +139,7 @@ class Service:
         return answer
 
     async def explain(self, request: dict[str, Any]) -> dict[str, Any]:
-        if request.get("fresh") and self.learns:
+        if request.get("fresh") and await self.learns():
             return await self.writer.explain(request)
         await self._first_snapshot()
         return await asyncio.to_thread(self.answering.explain, request)
@@ -128,7 +152,7 @@ class Service:
 
     async def progress(self) -> dict[str, Any]:
         progress = await self.writer.progress()
-        if not self.learns:
+        if not await self.learns():
             fitted = self.snapshots.current.fitted
             progress["n_labels"] = 0 if fitted is None else fitted.schema.n_labels
         return progress | {"model": self.settings.model.name}
@@ -142,6 +166,7 @@ class Service:
     async def labels(self, search: str, order: str, limit: int, offset: int) -> dict[str, Any]:
         """Labels that contain the words of `search`, or all of them; by column or by frequency."""
         await self._first_snapshot()
+        learns = await self.learns()
         snapshot = self.snapshots.current
         fitted = snapshot.fitted
         if fitted is None:
@@ -151,14 +176,14 @@ class Service:
             index = await asyncio.to_thread(self._label_index)
             columns = (await asyncio.to_thread(index.find, search, offset + limit))[offset:]
         elif order == "frequency":
-            if not self.learns:
+            if not learns:
                 raise Problem(409, "a batch model does not know how frequent its labels are", where="sort")
             found = await self.writer.most_frequent(limit, offset)
             columns = await asyncio.to_thread(known_columns, schema, [label for label, _ in found])
         else:
             columns = list(range(offset, min(offset + limit, schema.n_labels)))
         labels = schema.labels_of(columns)
-        counts: list[Any] = await self.writer.counts(labels) if self.learns else [None] * len(labels)
+        counts: list[Any] = await self.writer.counts(labels) if learns else [None] * len(labels)
         entries = [
             {"label": label, "name": schema.label_name(column), "n_examples": n}
             for label, column, n in zip(labels, columns, counts, strict=True)

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from ramify.base.fitted import FittedModel
 from ramify.base.save_load import load_fitted, packed
 from ramify.files.directory import MANIFEST, read_model, write_model
+from ramify.serve.journal import Journal
+from ramify.serve.settings import Settings
 
 NOTES = "service"  # the key of a manifest under which the service stores what it needs
 
@@ -49,6 +51,35 @@ def read_notes(path: Path) -> dict[str, Any]:
     return notes
 
 
+def complete_snapshot(settings: Settings) -> Snapshots | None:
+    """A stored model that has learned every example of its journal, mapped; None if only the writer can tell."""
+    try:
+        journal_id, last = _journal_state(settings.journal_path)
+        for path in (settings.snapshot_path, settings.model):
+            if not (path / MANIFEST).exists() or (journal_id is None and path != settings.model):
+                continue
+            notes = read_notes(path)
+            is_of_journal = notes.get("journal") == journal_id and int(notes.get("sequence", 0)) >= last
+            if is_of_journal or (last == 0 and path == settings.model):
+                snapshots = Snapshots(path)
+                snapshots.refresh()
+                return snapshots
+    except (OSError, ValueError):  # the writer says what is wrong
+        pass
+    return None
+
+
+def _journal_state(path: Path) -> tuple[str | None, int]:
+    """The journal's id and its last example; None and 0 without a journal."""
+    if not path.exists():
+        return None, 0
+    journal = Journal(path)
+    try:
+        return journal.id, journal.last
+    finally:
+        journal.close()
+
+
 class Snapshots:
     """The newest snapshot of a directory; `refresh` looks whether there is a newer one."""
 
@@ -85,3 +116,12 @@ class Snapshots:
             self._seen = seen
             self.is_loaded = True
             return True
+
+    def followed_by(self, path: Path, journal_id: str | None) -> Snapshots:
+        """The snapshots of another directory, beginning with the current one of this."""
+        if path == self.path:
+            self.journal_id = journal_id
+            return self
+        later = Snapshots(path, journal_id)
+        later.current, later.is_loaded = self.current, self.is_loaded
+        return later

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from ramify.serve.keys import Keys
 from ramify.serve.settings import Settings, check_target
+from ramify.serve.wire import answer_calls
 
 if TYPE_CHECKING:
     from ramify.serve.writer import Writer
@@ -74,6 +75,8 @@ class Supervisor:
         self.listening = listening
         self._processes: set[asyncio.subprocess.Process] = set()
         self._stops = asyncio.Event()
+        self._writer: Writer | None = None
+        self._is_answering = False
         self._code = 0
 
     async def run(self, on_ready: Callable[[], None]) -> int:
@@ -86,34 +89,42 @@ class Supervisor:
                 folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ramify-metrics-"))
                 os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
             self._lifeline = os.pipe()
-            writer_ready: asyncio.Future[None] = loop.create_future()
-            # Workers import their libraries while this process loads the model.
+            writer_ready: asyncio.Future[Writer] = loop.create_future()
+            # Workers import their libraries, and answer if they can, while this process loads the model.
             workers = [asyncio.create_task(self._keep_running(writer_ready)) for _ in range(self.settings.workers)]
+            announcing = asyncio.create_task(self._announce(on_ready))
             try:
-                self._writer = await asyncio.to_thread(_new_writer, self.settings)
-                await self._writer.start()
-                writer_ready.set_result(None)
-                announcing = asyncio.create_task(self._announce(on_ready))
+                writer = await asyncio.to_thread(_new_writer, self.settings)
+                await writer.start()
+                self._writer = writer
+                writer_ready.set_result(writer)
                 await self._stops.wait()
-                announcing.cancel()
                 log.info("stopping", extra={"workers": len(self._processes)})
             finally:
+                announcing.cancel()
                 self._stops.set()
                 for process in self._processes:
                     _terminate(process)
                 if not writer_ready.done():
                     writer_ready.cancel()
                 await asyncio.gather(*workers, return_exceptions=True)
-            await self._writer.stop()
+            await writer.stop()
         return self._code
 
     async def _announce(self, on_ready: Callable[[], None]) -> None:
-        """Say when a worker answers and the journal is replayed."""
-        while not (self._writer.is_ready and self._writer.has_workers):
+        """Say when a worker answers with all that was acknowledged."""
+        while not (self._is_answering or (self._has_called() and self._writer is not None and self._writer.is_ready)):
             await asyncio.sleep(0.01)
         on_ready()
 
-    async def _keep_running(self, writer_ready: asyncio.Future[None]) -> None:
+    def _has_called(self) -> bool:
+        """Whether a worker has come so far that it called the writer."""
+        return self._writer is not None and self._writer.has_workers
+
+    def _answers(self) -> None:
+        self._is_answering = True
+
+    async def _keep_running(self, writer_ready: asyncio.Future[Writer]) -> None:
         while not self._stops.is_set():
             began = time.monotonic()
             ours, theirs = socket.socketpair()
@@ -130,11 +141,9 @@ class Supervisor:
             theirs.close()
             self._processes.add(process)
             try:
-                await asyncio.shield(writer_ready)
-                from ramify.serve.wire import answer_calls  # only now: the worker starts meanwhile
-
                 reader, back = await asyncio.open_connection(sock=ours)
-                await answer_calls(self._writer, reader, back)
+                if not self._stops.is_set():  # else nobody has told this worker to end
+                    await answer_calls(writer_ready, reader, back, self._answers)
             finally:
                 if self._stops.is_set():
                     _terminate(process)
@@ -142,7 +151,7 @@ class Supervisor:
                 self._processes.discard(process)
             if not self._stops.is_set():
                 log.error("a worker ended", extra={"code": code})
-                if not self._writer.has_workers:  # it never answered, so another one would not either
+                if not (self._is_answering or self._has_called()):  # it never answered, so another one would not either
                     self._code = 1
                     self._stops.set()
                     return

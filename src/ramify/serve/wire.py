@@ -6,16 +6,20 @@ import asyncio
 import itertools
 import json
 import logging
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from ramify.serve.journal import Content
 from ramify.serve.problems import Problem
-from ramify.serve.writer import Writer
+
+if TYPE_CHECKING:
+    from ramify.serve.journal import Content
+    from ramify.serve.writer import Writer
 
 log = logging.getLogger("ramify.serve")
 
 CALLS = ("describe", "learn", "predict", "explain", "progress", "counts", "most_frequent")
+# What a worker says if it can answer before the writer is ready.
+ANSWERING = "answering"
 _HEAD = 4
 
 
@@ -29,14 +33,20 @@ def _write(writer: asyncio.StreamWriter, message: Any) -> None:
     writer.write(len(body).to_bytes(_HEAD, "big") + body)
 
 
-async def answer_calls(writer: Writer, reader: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
-    """Answer the calls of one worker until it closes its end."""
+async def answer_calls(
+    ready: asyncio.Future[Writer],
+    reader: asyncio.StreamReader,
+    back: asyncio.StreamWriter,
+    on_answering: Callable[[], None],
+) -> None:
+    """Answer the calls of one worker until it closes its end; they wait for the writer to be ready."""
     running: set[asyncio.Task[None]] = set()
 
     async def answer(number: int, name: str, arguments: list[Any]) -> None:
         try:
             if name not in CALLS:
                 raise ValueError(f"no call {name!r}")
+            writer = await asyncio.shield(ready)
             result = await getattr(writer, name)(*arguments)
             message = {"number": number, "result": result}
         except Problem as problem:
@@ -49,6 +59,9 @@ async def answer_calls(writer: Writer, reader: asyncio.StreamReader, back: async
     try:
         while True:
             message = await _read(reader)
+            if message == ANSWERING:
+                on_answering()
+                continue
             task = asyncio.create_task(answer(message["number"], message["call"], message["arguments"]))
             running.add(task)
             task.add_done_callback(running.discard)
@@ -85,6 +98,10 @@ class RemoteWriter:
             for future in self._waiting.values():
                 if not future.done():
                     future.set_exception(Problem(503, "the writer has stopped: try again", retry_after=1))
+
+    def say_answering(self) -> None:
+        """Tell the supervisor that this worker answers."""
+        _write(self._writer, ANSWERING)
 
     async def _call(self, name: str, *arguments: Any) -> Any:
         if self.is_closed.is_set():

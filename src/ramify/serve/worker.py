@@ -52,7 +52,7 @@ def _end_with(lifeline: int) -> None:
 async def serve(settings: Settings, listening: socket.socket, calls: socket.socket) -> None:
     writer = RemoteWriter(*await asyncio.open_connection(sock=calls))
     config = uvicorn.Config(
-        create_app(Service(settings, writer)),
+        create_app(Service(settings, writer, writer.say_answering)),
         lifespan="on",
         log_config=None,
         access_log=False,

@@ -368,7 +368,7 @@ def judged_entries(
     Y = csr_rows(Y.data.astype(np.float32), Y.indices, Y.indptr, (Y.shape[0], model.n_labels))
     asked = Query(top_k=min(FIRST_CANDIDATES, model.n_labels), n_threads=n_threads)
     found = [part.model.search(X, part.asked(asked)) for part in model.parts]
-    candidates = union([*found, Y])
+    candidates = union([*found, Y], model.n_labels)
     columns, n = candidates.indices.astype(np.int64), candidates.shape[1]
     row_of = np.repeat(np.arange(X.shape[0]), np.diff(candidates.indptr))
     true_row = np.repeat(np.arange(X.shape[0]), np.diff(Y.indptr))

@@ -60,7 +60,8 @@ class MixtureModel(Model):
 
     @property
     def n_labels(self) -> int:  # type: ignore[override]
-        return self.parts[0].model.n_labels
+        # While another thread teaches a new label, some parts know it before the others.
+        return min(part.model.n_labels for part in self.parts)
 
     @property
     def n_features(self) -> int:  # type: ignore[override]
@@ -92,33 +93,35 @@ class MixtureModel(Model):
     # --- queries --------------------------------------------------------------------------------------------------
 
     def search(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
-        if query.top_k is None or query.top_k >= self.n_labels:
-            return keep_best(self._all_that_reach(X, query), query.top_k, query.threshold)
-        return keep_best(self._best(X, query._replace(threshold=0.0)), query.top_k, query.threshold)
+        n_labels = self.n_labels
+        if query.top_k is None or query.top_k >= n_labels:
+            return keep_best(self._all_that_reach(X, query, n_labels), query.top_k, query.threshold)
+        return keep_best(self._best(X, query._replace(threshold=0.0), n_labels), query.top_k, query.threshold)
 
-    def _all_that_reach(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
+    def _all_that_reach(self, X: sparse.csr_array, query: Query, n_labels: int) -> sparse.csr_array:
         """Labels of at least the threshold, and some others: a weighted mean reaches it only if a part does."""
         found = []
         for part, _, exponent in self._active():
             threshold = np.asarray(query.threshold, dtype=np.float64) ** (1 / exponent) * (1 - 1e-5)
             least = threshold.astype(np.float32) if threshold.ndim else float(threshold)
             found.append(part.model.search(X, part.asked(query._replace(top_k=None, threshold=least))))
-        return self._with_means(X, union(found), query)
+        return self._with_means(X, union(found, n_labels), query)
 
-    def _best(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
+    def _best(self, X: sparse.csr_array, query: Query, n_labels: int) -> sparse.csr_array:
         """The best k labels of each row, and some others."""
         assert query.top_k is not None
-        top_k, n_labels = query.top_k, self.n_labels
-        n_asked = min(n_labels, max(FIRST_CANDIDATES, 2 * top_k))
-        answer, missing = self._best_of(X, n_asked, query)
+        n_asked = min(n_labels, max(FIRST_CANDIDATES, 2 * query.top_k))
+        answer, missing = self._best_of(X, n_asked, query, n_labels)
         while len(missing):
             n_asked = min(n_labels, n_asked * MORE_CANDIDATES)
-            better, still = self._best_of(sparse.csr_array(X[missing]), n_asked, query)
+            better, still = self._best_of(sparse.csr_array(X[missing]), n_asked, query, n_labels)
             answer = replace_rows(answer, missing, better)
             missing = missing[still]
         return answer
 
-    def _best_of(self, X: sparse.csr_array, n_asked: int, query: Query) -> tuple[sparse.csr_array, NDArray[np.int64]]:
+    def _best_of(
+        self, X: sparse.csr_array, n_asked: int, query: Query, n_labels: int
+    ) -> tuple[sparse.csr_array, NDArray[np.int64]]:
         """Probabilities of every part's best labels, and the rows where a label outside of them may be better."""
         assert query.top_k is not None
         n_rows = X.shape[0]
@@ -127,22 +130,20 @@ class MixtureModel(Model):
             of_part = part.model.search(X, part.asked(query._replace(top_k=n_asked)))
             found.append(of_part)
             bound += weight * least_of_rows(of_part) ** exponent
-        if n_asked == self.n_labels:
-            return self._with_means(X, union(found), query), np.zeros(0, dtype=np.int64)
-        candidates = union(found)
+        candidates = union(found, n_labels)
+        if n_asked == n_labels:
+            return self._with_means(X, candidates, query), np.zeros(0, dtype=np.int64)
         is_zero = bound == 0  # all others have probability zero: of these the first columns come first
         if is_zero.any():
-            n_first = min(self.n_labels, query.top_k + int(np.diff(candidates.indptr).max()))
-            candidates = union([candidates, first_columns(is_zero, n_first, self.n_labels)])
+            n_first = min(n_labels, query.top_k + int(np.diff(candidates.indptr).max()))
+            candidates = union([candidates, first_columns(is_zero, n_first, n_labels)], n_labels)
         answer = self._with_means(X, candidates, query)
         best = keep_best(answer, query.top_k, 0.0)
         # Rounded to float32, a mean may lie above its bound; equal ones are ranked by column, so look further.
         return answer, np.flatnonzero(~is_zero & (least_of_rows(best) <= bound * (1 + 1e-6)))
 
     def _with_means(self, X: sparse.csr_array, candidates: sparse.csr_array, query: Query) -> sparse.csr_array:
-        return csr_rows(
-            self.named(X, candidates, query), candidates.indices, candidates.indptr, (X.shape[0], self.n_labels)
-        )
+        return csr_rows(self.named(X, candidates, query), candidates.indices, candidates.indptr, candidates.shape)
 
     def named(self, X: sparse.csr_array, candidates: sparse.csr_array, query: Query) -> NDArray[np.float32]:
         total = np.zeros(candidates.nnz)
@@ -222,11 +223,13 @@ def _checked(arrays: Mapping[str, NDArray[Any]], name: str, shape: tuple[int, ..
     return array
 
 
-def union(answers: Sequence[sparse.csr_array]) -> sparse.csr_array:
-    """The entries that any of the answers stores, sorted; their values are ones."""
+def union(answers: Sequence[sparse.csr_array], n_columns: int) -> sparse.csr_array:
+    """The entries of the first columns that any of the answers stores, sorted; their values are ones."""
     total: Any = None
     for answer in answers:
         ones = csr_rows(np.ones(answer.nnz, np.float32), answer.indices, answer.indptr, answer.shape)
+        if ones.shape[1] > n_columns:
+            ones = sparse.csr_array(ones[:, :n_columns])
         total = ones if total is None else total + ones
     found: sparse.csr_array = sparse.csr_array(total)
     found.sort_indices()
