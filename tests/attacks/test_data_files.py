@@ -19,9 +19,10 @@ from attacks.driver import attack, damaged, n_inputs, report
 from cli_workspace import workspace
 from ramify.cli.main import run
 from ramify.cli.rows import rows_to_predict
-from ramify.cli.stream.input import StopSignal, blocks_of, lines_of, opened
+from ramify.cli.stream.input import StopSignal, blocks_of, opened
 from ramify.data import DataError, iter_fasttext, load_data, load_jsonl, load_libsvm, load_npz, load_xmc, save_npz
 from ramify.data.columns import Columns
+from ramify.data.files import split_lines
 from ramify.data.lines import LineParser, iter_batches, iter_xmc
 from ramify.data.synthetic import make_multilabel
 
@@ -119,7 +120,7 @@ def attack_stream_lines(count, seed):
         skipped = []
         parser = LineParser(format, path, one_label=generator.random() < 0.3, on_bad_line=skipped.append)
         with StopSignal() as stop, opened(path) as (name, descriptor):
-            for lines in lines_of(blocks_of(name, descriptor, stop), stop):
+            for lines in split_lines(blocks_of(name, descriptor, stop)):
                 consumed(parser.parse(lines))
         return "skipped" if skipped else "ok"
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import os
 import pty
 import select
 import signal
 import subprocess
+import termios
 import time
 
 import numpy as np
@@ -48,28 +51,40 @@ def start(folder, *arguments, **options):
     )
 
 
+def wait_until_read(pipe):
+    """Wait until the process at the other end has read all that was written."""
+    waiting = array.array("i", [1])
+    while waiting[0]:
+        time.sleep(0.01)
+        fcntl.ioctl(pipe, termios.FIONREAD, waiting)
+
+
+def stopped(process, number):
+    """What a process says when it is asked to stop; its input stays open, so that the signal comes first."""
+    wait_until_read(process.stdin)
+    process.send_signal(number)
+    process.wait(timeout=60)
+    return process.communicate()
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_asked_to_stop_it_saves_all_whole_lines_that_came(tmp_path, lines, number, code):
     process = start(tmp_path, "--save-every", 100)
     process.stdin.write(b"".join(lines[:250]) + lines[250][:20])
     process.stdin.flush()
-    assert process.stdout.readline() == b"saved 100 examples\n"
-    assert process.stdout.readline() == b"saved 200 examples\n"
-    time.sleep(0.3)  # it waits for the end of a line that does not come
-    process.send_signal(number)
-    said, error = process.communicate(timeout=30)
+    said, error = stopped(process, number)
     assert process.returncode == code, error
     assert b"saved 250 examples\nStopped by " + number.name.encode() in said
     assert ramify.load(tmp_path / "model").n_examples_ == 250
 
 
-def test_asked_to_stop_before_anything_came_it_says_so(tmp_path):
+def test_asked_to_stop_before_a_whole_line_came_it_says_so(tmp_path):
     process = start(tmp_path)
-    time.sleep(2)
-    process.send_signal(signal.SIGTERM)
-    _, error = process.communicate(timeout=30)
-    assert process.returncode in (2, -signal.SIGTERM)
-    assert b"no rows arrived" in error or process.returncode == -signal.SIGTERM
+    process.stdin.write(b"3,7 ")
+    process.stdin.flush()
+    _, error = stopped(process, signal.SIGTERM)
+    assert process.returncode == 2
+    assert b"no rows arrived before SIGTERM" in error
     assert not (tmp_path / "model").exists()
 
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from ramify.cli.main import run
-from ramify.cli.stream.input import StopSignal, blocks_of, lines_of, opened
+from ramify.cli.stream.input import StopSignal, blocks_of, opened
 from ramify.data import DataError, load_data, load_jsonl, load_libsvm, load_npz, load_xmc, max_unpacked, read_names
+from ramify.data.files import split_lines
 from ramify.data.lines import iter_batches
 
 BOMB = 70_000_000
@@ -126,6 +127,6 @@ def test_a_line_takes_time_in_proportion_to_its_length(tmp_path):
         began = time.process_time()
         with StopSignal() as stop, opened(path) as (name, descriptor):
             blocks = blocks_of(name, descriptor, stop)
-            assert [len(line) for lines in lines_of(blocks, stop) for line in lines] == [size, 5]
+            assert [len(line) for lines in split_lines(blocks) for line in lines] == [size, 5]
         took.append(time.process_time() - began)
     assert took[1] < 25 * max(took[0], 0.01)  # eight times as long; 64 times if every block joins all before it

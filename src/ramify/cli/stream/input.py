@@ -1,4 +1,4 @@
-"""Lines from a pipe or a file as they arrive, until they end or a signal asks to stop."""
+"""Bytes from a pipe or a file as they arrive, until they end or a signal asks to stop."""
 
 from __future__ import annotations
 
@@ -8,20 +8,27 @@ import os
 import select
 import shutil
 import signal
+import stat
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from ramify.data import DataError
-from ramify.data.files import GZIP_MAGIC, LineSplitter, data_errors
+from ramify.data.files import GZIP_MAGIC, data_errors
 from ramify.data.limits import check_unpacked
 
 _READ_AT_ONCE = 1 << 18
 _COPY_AGAIN = "the input was truncated or damaged: copy it again"
+# Ctrl-C reaches a whole pipeline: the end of a writer that it stops may arrive just before the signal itself.
+_SECONDS_FOR_A_SIGNAL = 0.1
+
+
+class Stopped(Exception):
+    """A signal asked to stop: whatever has not arrived completely is dropped, wherever it is held."""
 
 
 class StopSignal:
@@ -52,19 +59,30 @@ class StopSignal:
         # The checkpoint on the disk is always complete, so a second signal may end the process at once.
         signal.signal(number, signal.SIG_DFL)
 
-    def wait_for(self, descriptor: int) -> bool:
-        """Wait for input; False if a signal came first."""
+    def check(self) -> None:
+        """Raise `Stopped` if a signal has come."""
+        if self.received is not None:
+            raise Stopped
+
+    def wait_for(self, descriptor: int) -> None:
+        """Wait for input; raise `Stopped` if a signal came first."""
         poll = select.poll()
         poll.register(descriptor, select.POLLIN | select.POLLHUP)
         poll.register(self._woken, select.POLLIN)
-        while self.received is None:
+        ready: set[int] = set()
+        while descriptor not in ready:
+            self.check()
             ready = {fd for fd, _ in poll.poll()}
             if self._woken in ready:
                 with contextlib.suppress(BlockingIOError):
                     os.read(self._woken, 4096)
-            if descriptor in ready:
-                return self.received is None
-        return False
+        self.check()
+
+    def check_soon(self, seconds: float) -> None:
+        """Raise `Stopped` if a signal has come, or comes within `seconds`."""
+        self.check()
+        select.select([self._woken], [], [], seconds)
+        self.check()
 
 
 @contextlib.contextmanager
@@ -99,24 +117,19 @@ def _stdin(stdin: Any) -> Iterator[int]:
 
 
 def blocks_of(name: str, descriptor: int, stop: StopSignal) -> Iterator[bytes]:
-    """Bytes as soon as they arrive; gzip is unpacked."""
+    """Bytes as soon as they arrive; gzip is unpacked. Raises `Stopped` when a signal asks to stop."""
     return _unpacked(name, _blocks(descriptor, stop))
 
 
-def lines_of(blocks: Iterable[bytes], stop: StopSignal) -> Iterator[list[bytes]]:
-    """Complete lines as soon as they arrive. When stopped, an incomplete line is dropped."""
-    splitter = LineSplitter()
-    for block in blocks:
-        if lines := splitter.feed(block):
-            yield lines
-    if splitter.rest and stop.received is None:
-        yield [splitter.rest]
-
-
 def _blocks(descriptor: int, stop: StopSignal) -> Iterator[bytes]:
-    while stop.wait_for(descriptor):
-        block = os.read(descriptor, _READ_AT_ONCE)
+    block = b""
+    while True:
+        stop.wait_for(descriptor)
+        last, block = block, os.read(descriptor, _READ_AT_ONCE)
         if not block:
+            # The end of a line that a signal cut off must not be taken for the end of the input.
+            is_cut = bool(last) and not last.endswith(b"\n") and not stat.S_ISREG(os.fstat(descriptor).st_mode)
+            stop.check_soon(_SECONDS_FOR_A_SIGNAL if is_cut else 0)
             return
         yield block
 

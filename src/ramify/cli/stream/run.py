@@ -22,12 +22,12 @@ from ramify.cli.models import (
     save_portable,
     takes_text,
 )
-from ramify.cli.stream.input import StopSignal, blocks_of, lines_of, opened
+from ramify.cli.stream.input import Stopped, StopSignal, blocks_of, opened
 from ramify.cli.stream.resume import check_same_source, resumed
 from ramify.cli.stream.screen import Screen, screen_for
 from ramify.data import Columns, DataError
 from ramify.data.encodings import utf8_blocks
-from ramify.data.files import beginning, check_is_text, replaced_when_complete
+from ramify.data.files import beginning, check_is_text, replaced_when_complete, split_lines
 from ramify.data.label_forms import indicator_of
 from ramify.data.lines import LabelledBatch, LineParser, TableRows, not_one_label
 from ramify.data.load import ARROW_MAGIC, BY_SUFFIX, find_text_format
@@ -94,8 +94,9 @@ class StreamRun:
         with StopSignal() as stop, opened(self.settings.data, self.settings.stdin) as (name, descriptor), self.screen:
             try:
                 blocks = utf8_blocks(blocks_of(name, descriptor, stop), self.settings.columns.encoding, name)
-                for batch in self._batches(name, blocks, stop):
-                    self._learn(batch)
+                with suppress(Stopped):
+                    for batch in self._batches(name, blocks, stop):
+                        self._learn(batch)
                 self._check_anything_learned(name, stop)
                 self._finish_windows()
             except Exception:  # whatever it is, rows that were learned are kept
@@ -125,7 +126,7 @@ class StreamRun:
     def _all_batches(self, name: str, blocks: Iterator[bytes], stop: StopSignal) -> Iterator[LabelledBatch]:
         """Rows as the parser reads them, once the first line has shown their format."""
         start = beginning(blocks, whole_line=True)
-        if not start or (stop.received is not None and b"\n" not in start):
+        if not start:
             return
         if not start.startswith(ARROW_MAGIC):
             check_is_text(start[:4096], name)
@@ -142,8 +143,7 @@ class StreamRun:
             )
             for block in blocks:
                 yield from table.parse(block)
-            if stop.received is None:
-                yield from table.parse(b"", is_last=True)
+            yield from table.parse(b"", is_last=True)
             return
         lines = self.parser = LineParser(
             format,
@@ -154,7 +154,7 @@ class StreamRun:
             columns=self.settings.columns,
             on_bad_line=on_bad_line,
         )
-        for some in lines_of(blocks, stop):
+        for some in split_lines(blocks):
             yield from lines.parse(some)
 
     def _arrow_batches(self, format: str, stop: StopSignal) -> Iterator[LabelledBatch]:
@@ -162,8 +162,7 @@ class StreamRun:
         if path is None or not path.is_file():
             raise DataError("Parquet and Arrow need a file, not a pipe", path or "stdin", hint="write a file first")
         for chunk in TextFile(path, format, self.settings.columns).chunks(_AT_ONCE):
-            if stop.received is not None:
-                return
+            stop.check()
             one_label = self.is_multiclass or learns_one_class(self.classifier)
             bad = next((place for place, row in enumerate(chunk.labels) if one_label and len(row) != 1), None)
             if bad is not None:
