@@ -16,12 +16,12 @@ from ramify.cli.options import DataFormat, RowFormat
 from ramify.cli.sources import is_stream, opened_stream
 from ramify.common.progress import RowCounter
 from ramify.data import Columns, DataError, TextFile
-from ramify.data.columns import TextRow, find_columns
+from ramify.data.columns import TextChunk, TextRow, find_columns
 from ramify.data.encodings import utf8_blocks
 from ramify.data.files import BYTE_ORDER_MARK, GZIP_MAGIC, ZIP_MAGIC, beginning, check_is_text, read_start
 from ramify.data.lines import iter_xmc
 from ramify.data.load import ARROW_MAGIC, as_utf8, find_format, format_of_content, holds_numbers, suffix_format
-from ramify.data.text_file import CHUNK, TEXT_FORMATS, TextChunk, chunk_of, new_parser
+from ramify.data.text_file import CHUNK, TEXT_FORMATS, chunk_of, new_parser
 
 _BINARY = (GZIP_MAGIC, ZIP_MAGIC, *ARROW_MAGIC)
 _ADVICE = "give a file, --text, or texts on stdin, one per line"

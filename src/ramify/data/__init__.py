@@ -11,7 +11,8 @@ from ramify.data.jsonl import iter_jsonl, load_jsonl
 from ramify.data.limits import max_unpacked
 from ramify.data.load import load_data
 from ramify.data.npz import load_npz, save_npz
-from ramify.data.text_file import TextFile, iter_table, load_table, read_texts
+from ramify.data.read_texts import iter_table, load_table, read_texts
+from ramify.data.text_file import TextFile
 from ramify.data.xmc import load_libsvm, load_xmc, save_xmc
 
 if TYPE_CHECKING:

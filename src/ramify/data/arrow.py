@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ramify.data.columns import Columns, find_columns, label_of_value
+from ramify.data.columns import Columns, TextChunk, find_columns, label_of_value
 from ramify.data.errors import DataError
 from ramify.data.files import PathLike, data_errors
-from ramify.data.text_file import TextChunk
 
 
 def pyarrow() -> Any:

@@ -64,6 +64,20 @@ class TextRow(NamedTuple):
     fields: Any = None
 
 
+@dataclass(frozen=True)
+class TextChunk:
+    """Some rows: texts, labels, first lines, and the user's own columns: lists, dicts, or an Arrow batch."""
+
+    texts: list[str]
+    labels: list[tuple[str, ...]]
+    lines: Sequence[int]
+    fields: Sequence[Any] | None = None
+    batch: Any = None
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
 def find_columns(names: Sequence[str], columns: Columns, path: PathLike, *, labels_required: bool) -> Places:
     """Find the chosen columns among the names of a table, or those with the usual names.
 

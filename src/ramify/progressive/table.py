@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from ramify.progressive.result import ProgressiveResult, Window
+if TYPE_CHECKING:
+    from ramify.progressive.result import ProgressiveResult, Window
 
 # Number of windows in the live table; the result has all of them.
 SHOWN = 15
