@@ -28,7 +28,8 @@ namespace {
 
 ArrayDict grow(const CsrInput& x, const LabelInput& y, std::int64_t n_labels, const std::optional<Floats>& label_gain,
                const std::optional<Floats>& sample_weight, const FeatureSettings& features,
-               const ForestSettings& settings, std::uint64_t seed, int n_threads, Progress* progress) {
+               const ForestSettings& settings, std::uint64_t seed, int n_threads, Progress* progress,
+               std::uint64_t first_tree) {
     const CsrView X = x.checked(features.n_features, "X");
     check_label_count(n_labels);
     check_label_rows(x, y, n_labels);
@@ -44,7 +45,7 @@ ArrayDict grow(const CsrInput& x, const LabelInput& y, std::int64_t n_labels, co
         const PreparedRows rows(X, features, n_threads);
         const RankedLabels labels(view(y.indptr), view(y.indices), gain, weight);
         const ForestData data(rows, labels, weight, features.n_columns(), n_labels);
-        forest = grow_forest(data, settings, seed, n_threads, progress);
+        forest = grow_forest(data, settings, seed, n_threads, progress, first_tree);
     }
     return to_dict(std::move(forest));
 }
@@ -246,8 +247,8 @@ void bind_fastxml(nb::module_& m) {
             nb::kw_only(), "n_trees"_a, "max_leaf"_a, "labels_per_leaf"_a, "max_iterations"_a, "C"_a, "eps"_a,
             "max_newton"_a);
     m.def("grow_forest", &grow, "X"_a, "Y"_a, "n_labels"_a, "label_gain"_a.none(), "sample_weight"_a.none(),
-          "features"_a, "settings"_a, "seed"_a, "n_threads"_a, "progress"_a.none() = nb::none(),
-          "Grow FastXML's trees; the arrays of the forest.");
+          "features"_a, "settings"_a, "seed"_a, "n_threads"_a, "progress"_a.none() = nb::none(), "first_tree"_a = 0,
+          "Grow FastXML's trees, or some of a larger forest from `first_tree` on; the arrays of the forest.");
     m.def("l1_logistic", &separate, "X"_a, "n_features"_a, "is_positive"_a, "cost"_a, "eps"_a, "max_newton"_a, "seed"_a,
           "Weights of the L1-regularised logistic regression of some rows.");
     m.def("split_by_ranking", &split_by_ranking, "Y"_a, "n_labels"_a, "label_gain"_a.none(), "sample_weight"_a.none(),

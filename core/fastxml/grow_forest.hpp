@@ -260,9 +260,10 @@ inline void append_tree(ForestStorage& forest, const ForestStorage& tree) {
     forest.tree_begin.push_back(static_cast<std::int64_t>(forest.child.size()));
 }
 
-/// All trees, a thread on each; the same forest for any number of threads.
+/// All trees, a thread on each; the same forest for any number of threads. Trees are numbered from `first_tree` on: a
+/// forest may be grown in parts.
 inline ForestStorage grow_forest(const ForestData& data, const ForestSettings& settings, std::uint64_t seed,
-                                 int n_threads, Progress* progress) {
+                                 int n_threads, Progress* progress, std::uint64_t first_tree = 0) {
     const auto n_trees = static_cast<std::size_t>(settings.n_trees);
     if (progress) progress->total = n_trees * data.row_hash.size();
     std::vector<ForestStorage> trees(n_trees);
@@ -271,7 +272,10 @@ inline ForestStorage grow_forest(const ForestData& data, const ForestSettings& s
     Watch watch;
     parallel_for(
         n_trees, n_threads,
-        [&](std::size_t t, int worker) { trees[t] = growers[worker].grow(mix(seed) + t, progress, watch); }, &watch);
+        [&](std::size_t t, int worker) {
+            trees[t] = growers[worker].grow(mix(seed) + first_tree + t, progress, watch);
+        },
+        &watch);
     ForestStorage forest;
     forest.tree_begin.push_back(0);
     forest.weight_begin.push_back(0);

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from ramify import FastXMLClassifier, PLTClassifier
+from ramify import OnlinePLTClassifier, PLTClassifier, ThresholdClassifier
 from ramify.cluster import fit
 from ramify.cluster.parts import node_parts
 from ramify.cluster.workers import InProcess
@@ -136,8 +136,9 @@ def test_bad_data_are_refused_with_their_reason(tmp_path):
     clf = PLTClassifier()
     with pytest.raises(ValueError, match=r"\(X, Y\), a list of files or a Ray Dataset"):
         fit(clf, 17, workers=InProcess())
-    with pytest.raises(ValueError, match=r"cluster\.fit trains a PLTClassifier"):
-        fit(FastXMLClassifier(), (np.eye(3), [0, 1, 2]), workers=InProcess())
+    for other in (OnlinePLTClassifier(), ThresholdClassifier(OnlinePLTClassifier())):
+        with pytest.raises(ValueError, match=r"cluster\.fit trains a PLTClassifier, a FastXMLClassifier"):
+            fit(other, (np.eye(3), [0, 1, 2]), workers=InProcess())
     for name, width in (("a.txt", 2), ("b.txt", 3)):
         (tmp_path / name).write_text(f"1 {width} 2\n0 1:1.0\n")
     with pytest.raises(ValueError, match="the shard has 2 features, and another has 3"):

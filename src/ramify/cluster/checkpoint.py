@@ -61,26 +61,26 @@ class Checkpoint:
 
     def arrays(self, name: str, key: Any, compute: Callable[[], Sequence[NDArray[Any]]]) -> list[NDArray[Any]]:
         """A list of arrays for a key of JSON values."""
-        path = self.directory / f"{name}-{_digest(key)}.npz"
-        stored = _read(path)
+        stored = self.read(name, key)
         if stored is None:
             stored = {str(k): array for k, array in enumerate(compute())}
-            _write(path, stored)
+            self.write(name, key, stored)
         return [stored[str(k)] for k in range(len(stored))]
 
-    def part(
-        self, seed: int, settings: list[dict[str, Any]], nodes: NDArray[np.int32]
-    ) -> dict[str, NDArray[Any]] | None:
-        """The blocks of these nodes, if they were written."""
-        return _read(self._part_path(seed, settings, nodes))
+    def read(self, name: str, key: Any) -> dict[str, NDArray[Any]] | None:
+        """Named arrays for a key of JSON values, if they were written."""
+        return _read(self._path(name, key))
 
-    def write_part(
-        self, seed: int, settings: list[dict[str, Any]], nodes: NDArray[np.int32], blocks: dict[str, NDArray[Any]]
-    ) -> None:
-        _write(self._part_path(seed, settings, nodes), blocks)
+    def write(self, name: str, key: Any, arrays: dict[str, NDArray[Any]]) -> None:
+        _write(self._path(name, key), arrays)
 
-    def _part_path(self, seed: int, settings: list[dict[str, Any]], nodes: NDArray[np.int32]) -> Path:
-        return self.directory / f"part-{_digest([seed, settings, nodes.tolist()])}.npz"
+    def below(self, name: str, rows: NDArray[np.integer]) -> Checkpoint:
+        """A checkpoint inside this one, for a training on some of the rows."""
+        some = hashlib.blake2b(np.ascontiguousarray(rows, dtype=np.int64).data, digest_size=12).hexdigest()
+        return Checkpoint(self.directory / name, {"run": self._digest, "rows": some})
+
+    def _path(self, name: str, key: Any) -> Path:
+        return self.directory / f"{name}-{_digest(key)}.npz"
 
     def _write_manifest(self) -> None:
         path = self.directory / MANIFEST

@@ -16,9 +16,11 @@ from ramify.cluster.rows import ShardedRows
 from ramify.cluster.workers import Workers, ray_workers
 from ramify.common.progress import shown
 from ramify.common.validation import check_integer
+from ramify.models.fastxml.classifier import FastXMLClassifier
 from ramify.models.plt.classifier import PLTClassifier
 from ramify.models.plt.columns import are_dense
 from ramify.models.plt.dense_choice import LEAST_ROWS
+from ramify.models.threshold.classifier import ThresholdClassifier
 from ramify.trees.label_tree import LabelTree
 
 
@@ -39,7 +41,7 @@ def fit(
 
     Parameters
     ----------
-    classifier : PLTClassifier
+    classifier : PLTClassifier, FastXMLClassifier, or a ThresholdClassifier around one of them
         With its parameters; it is fitted in place, and returned.
     data : (X, Y), a list of files, or a Ray Dataset
         (X, Y) as `fit` takes them. Files (XMC text, JSONL, fastText, npz) are read by the workers, so every node must
@@ -85,16 +87,27 @@ def fit_with(
 
 def check_fit(classifier: Any, n_workers: int | None = None, n_shards: int | None = None) -> None:
     """Refuse what a cluster cannot train, before one is started."""
-    if not isinstance(classifier, PLTClassifier):
-        raise ValueError(f"cluster.fit trains a PLTClassifier, got {type(classifier).__name__}; use its own fit")
+    if not isinstance(_trained_inside(classifier), PLTClassifier | FastXMLClassifier):
+        raise ValueError(
+            "cluster.fit trains a PLTClassifier, a FastXMLClassifier, or a ThresholdClassifier around one of them, "
+            f"got {classifier!r:.80}; use its own fit"
+        )
     for name, value in (("n_workers", n_workers), ("n_shards", n_shards)):
         if value is not None:
             check_integer(name, value, at_least=1)
     classifier._check_parameters()
 
 
+def _trained_inside(classifier: Any) -> Any:
+    """What is trained: of a ThresholdClassifier its estimator."""
+    return classifier._given() if isinstance(classifier, ThresholdClassifier) else classifier
+
+
 def _refuse_dense(workers: Workers, classifier: Any, shards: Shards) -> None:
     """For dense rows `fit` compares trees and scales on all rows: the user has to say which, or bits would differ."""
+    classifier = _trained_inside(classifier)
+    if not isinstance(classifier, PLTClassifier):
+        return
     is_open = classifier.hash_bits is None and classifier._solver().optimizer is None
     is_auto = isinstance(classifier.tree, str) and classifier.tree == "auto"
     if not is_open or not (is_auto or classifier.standardize == "auto") or shards.data.schema.vectorizer is not None:
@@ -113,9 +126,9 @@ def _refuse_dense(workers: Workers, classifier: Any, shards: Shards) -> None:
 def _identity(classifier: Any, shards: Shards) -> dict[str, Any]:
     """What the result depends on."""
     parameters = {
-        name: value.to_nested() if isinstance(value, LabelTree) else value
+        name: _described(value)
         for name, value in classifier.get_params().items()
-        if name not in ("n_jobs", "verbose")
+        if name.rpartition("__")[2] not in ("n_jobs", "verbose")
     }
     labels = hashlib.blake2b(digest_size=16)
     for array in (shards.data.Y.indptr.astype(np.int64), shards.data.Y.indices, shards.data.sample_weight):
@@ -127,3 +140,14 @@ def _identity(classifier: Any, shards: Shards) -> dict[str, Any]:
         "rows": [of_shard.digest for of_shard in shards.facts],
         "labels": labels.hexdigest(),
     }
+
+
+def _described(value: Any) -> Any:
+    """A parameter as something that is equal in another process; estimators list their parameters themselves."""
+    if isinstance(value, LabelTree):
+        return value.to_nested()
+    if hasattr(value, "get_params"):
+        return type(value).__name__
+    if callable(value):
+        return f"{value.__module__}.{value.__qualname__}"
+    return value.tolist() if isinstance(value, np.ndarray) else value

@@ -11,15 +11,20 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify import _core
+from ramify.base.fitted import FittedModel
+from ramify.base.model import Query
 from ramify.base.training import TrainingData
 from ramify.cluster import tasks
 from ramify.cluster.checkpoint import Checkpoint
 from ramify.cluster.counter import Counter
+from ramify.cluster.forest import Forest, ForestProblem, grow_forest
+from ramify.cluster.thresholds import choose_on_workers
 from ramify.cluster.trainer import ShardedTrainer
 from ramify.cluster.workers import Workers
 from ramify.common.progress import phase
 from ramify.data.csr import RowArrays
 from ramify.data.remote_rows import RemoteRows
+from ramify.decide.choice import Choice
 from ramify.trees.label_tree import LabelTree
 
 Places = NDArray[np.int64]
@@ -41,8 +46,17 @@ class ShardedRows(RemoteRows):
         self.lengths = np.concatenate([of_shard.lengths for of_shard in facts]).astype(np.int64)
         self.first_row = np.cumsum([0, *(len(of_shard.lengths) for of_shard in facts)])
         self.shape = (int(self.first_row[-1]), facts[0].n_features)
-        self.digests = [of_shard.digest for of_shard in facts]
         self._vectors: tuple[sparse.csr_array, Any] | None = None  # and the reference to them
+
+    def __getitem__(self, rows: NDArray[np.integer]) -> ShardedRows:
+        """Some rows, which stay in as many shards, without the empty ones."""
+        wanted = np.asarray(rows, dtype=np.int64)
+        [pieces] = self.gathered([wanted])
+        sizes = np.diff(np.searchsorted(wanted, self.first_row))
+        lengths = np.split(self.lengths[wanted].astype(np.int32), np.cumsum(sizes[sizes > 0])[:-1])
+        facts = [tasks.ShardFacts(of_piece, self.shape[1], "") for of_piece in lengths]
+        kept = None if self.checkpoint is None else self.checkpoint.below("without-held-out", wanted)
+        return ShardedRows(self.workers, pieces, facts, kept)
 
     @property
     def n_tasks(self) -> int:
@@ -125,3 +139,21 @@ class ShardedRows(RemoteRows):
     ) -> ShardedTrainer:
         self._vectors = None  # free them: the tree is built
         return ShardedTrainer(self, data, tree, features, seed)
+
+    # --- other models ---------------------------------------------------------------------------------------------
+
+    def grow_forest(
+        self, data: TrainingData, label_gain: Any, features: _core.FeatureSettings, settings: dict[str, Any]
+    ) -> Forest:
+        problem = ForestProblem(data.Y, label_gain, data.sample_weight, features, settings, data.seed)
+        return grow_forest(self, data, problem)
+
+    def choose_thresholds(
+        self,
+        fitted: FittedModel,
+        rows: NDArray[np.integer],
+        Y: sparse.csr_array,
+        query: Query,
+        settings: dict[str, Any],
+    ) -> Choice:
+        return choose_on_workers(self, fitted, rows, Y, query, settings)

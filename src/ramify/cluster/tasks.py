@@ -78,6 +78,11 @@ def stack(pieces: tuple[sparse.csr_array, ...] | list[sparse.csr_array]) -> spar
     return csr_rows(data, indices, indptr, (len(lengths), pieces[0].shape[1]))
 
 
+def stack_rows(*shards: sparse.csr_array) -> sparse.csr_array:
+    """All rows."""
+    return stack(shards)
+
+
 def sum_vectors(by_label: RowArrays, prune: float, *pieces: sparse.csr_array) -> tuple[NDArray[Any], ...]:
     """Label vectors of some labels: `by_label` has their rows, by place in the stacked pieces."""
     rows = stack(pieces)

@@ -104,7 +104,7 @@ class ShardedTrainer:
         settings = [solver.settings() for solver in solvers]
         blocks: list[Any] = [None] * len(parts)
         if kept is not None:
-            blocks = [kept.part(self.seed, settings, nodes) for nodes in parts]
+            blocks = [kept.read("part", [self.seed, settings, nodes.tolist()]) for nodes in parts]
         missing = [k for k, found in enumerate(blocks) if found is None]
         wanted = [self._rows_of(parts[k]) for k in missing]
         running = [
@@ -118,7 +118,7 @@ class ShardedTrainer:
             k = missing[place]
             blocks[k] = workers.get(running[place])
             if kept is not None:
-                kept.write_part(self.seed, settings, parts[k], blocks[k])
+                kept.write("part", [self.seed, settings, parts[k].tolist()], blocks[k])
             if progress is not None:
                 progress.done += int(work[parts[k]].sum())
         return join_blocks(blocks)

@@ -20,6 +20,10 @@ class RemoteRows(ABC):
     shape: tuple[int, int]
 
     @abstractmethod
+    def __getitem__(self, rows: NDArray[np.integer]) -> RemoteRows:
+        """Some rows, by number in rising order."""
+
+    @abstractmethod
     def label_vectors(self, Y: sparse.csr_array, prune: float) -> sparse.csr_array:
         """The sums of `ramify.trees.kmeans.label_vectors`."""
 
@@ -38,3 +42,13 @@ class RemoteRows(ABC):
     @abstractmethod
     def block_trainer(self, data: Any, tree: Any, features: Any, seed: int) -> Any:
         """What `_core.BlockTrainer` does for rows in memory."""
+
+    @abstractmethod
+    def grow_forest(self, data: Any, label_gain: Any, features: Any, settings: dict[str, Any]) -> dict[str, Any]:
+        """`_core.grow_forest` with these `ForestSettings`."""
+
+    @abstractmethod
+    def choose_thresholds(
+        self, fitted: Any, rows: NDArray[np.integer], Y: sparse.csr_array, query: Any, settings: dict[str, Any]
+    ) -> Any:
+        """`ramify.decide.choose_thresholds` on what a fitted model answers for some rows, in this order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,17 @@ class FixedThresholds:
         for counts, kept in ((self._predicted, reached >= 0), (self._hits, (reached >= 0) & found.is_hit)):
             _add_counts(counts, slot[kept])
         return self
+
+    @classmethod
+    def side_by_side(cls, parts: Sequence[FixedThresholds]) -> FixedThresholds:
+        """The counts of all labels, from counts of some labels each over the same rows; not for "example_f1"."""
+        first = parts[0]
+        joined = cls(sum(len(part.positives) for part in parts), grid=first.grid, objective=first.objective)
+        joined.empty, joined.n_rows = first.empty, first.n_rows
+        joined.positives = np.concatenate([part.positives for part in parts])
+        joined._hits = np.concatenate([part._hits for part in parts])
+        joined._predicted = np.concatenate([part._predicted for part in parts])
+        return joined
 
     def _reached(self, p: NDArray[np.float32]) -> NDArray[np.int64]:
         """Return the index of the largest threshold that each probability reaches, or -1."""

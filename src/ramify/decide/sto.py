@@ -49,10 +49,22 @@ def tune_sto(
     if measure is None:
         best = _best_common(found, objective, cut, value_of_empty)
         return np.full(found.n_labels, best, dtype=np.float32)
-    floor = kappa(cut, check_prior(prior, found), measure)
     common = tune_fta(found, None, objective=objective, common=True, cut=cut, prior=prior, empty=empty)
-    thresholds = _best_per_label(found, measure, floor, common, takes_highest=ties == "highest")
-    if value_of_empty > 0:
+    return best_near(found, measure, cut, check_prior(prior, found), value_of_empty, common, ties == "highest")
+
+
+def best_near(
+    found: Estimates,
+    measure: LabelMeasure,
+    cut: float,
+    prior: NDArray[np.float64],
+    empty: float,
+    common: NDArray[np.float32],
+    takes_highest: bool = False,
+) -> NDArray[np.float32]:
+    """Return the best threshold of each label, near the common one where several are best."""
+    thresholds = _best_per_label(found, measure, kappa(cut, prior, measure), common, takes_highest)
+    if empty > 0:
         _never_predict_labels_without_positives(thresholds, found)
     return thresholds
 

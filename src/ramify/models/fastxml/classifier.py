@@ -14,6 +14,7 @@ from ramify.base.classifier import ExtremeClassifier
 from ramify.base.training import TrainingData
 from ramify.common.progress import phase
 from ramify.common.validation import check_flag, check_integer, check_number
+from ramify.data.remote_rows import RemoteRows
 from ramify.models.fastxml.model import FastXMLModel
 
 # Newton steps of a separator; in practice `tol` stops it earlier.
@@ -114,37 +115,47 @@ class FastXMLClassifier(ExtremeClassifier):
 
     def _train(self, data: TrainingData) -> FastXMLModel:
         n_labels, n_features = data.n_labels, data.n_features
-        settings = _core.ForestSettings(
-            n_trees=self.n_trees,
-            max_leaf=self.max_leaf,
+        settings = {
+            "n_trees": self.n_trees,
+            "max_leaf": self.max_leaf,
             # Rows of a multi-class answer sum to one, so no leaf may lose a class.
-            labels_per_leaf=n_labels if data.is_multiclass else self.labels_per_leaf,
-            max_iterations=self.max_iterations,
-            C=self.C,
-            eps=self.tol,
-            max_newton=MAX_NEWTON,
-        )
-        progress = _core.Progress()
-        with phase("growing trees", progress):
-            arrays = _core.grow_forest(
-                data.X,
-                data.Y,
-                n_labels,
-                label_gain(self.propensity, data.Y, data.sample_weight),
-                data.sample_weight,
-                _core.FeatureSettings(n_features, self.normalize, self.bias),
-                settings,
-                data.seed,
-                data.n_threads,
-                progress,
-            )
+            "labels_per_leaf": n_labels if data.is_multiclass else self.labels_per_leaf,
+            "max_iterations": self.max_iterations,
+            "C": self.C,
+            "eps": self.tol,
+            "max_newton": MAX_NEWTON,
+        }
+        gain = label_gain(self.propensity, data.Y, data.sample_weight)
+        features = _core.FeatureSettings(n_features, self.normalize, self.bias)
         return FastXMLModel(
-            arrays,
+            _grown(data, gain, features, settings),
             normalize=self.normalize,
             bias=self.bias,
             n_labels=n_labels,
             n_features=n_features,
             is_multiclass=data.is_multiclass,
+        )
+
+
+def _grown(
+    data: TrainingData, gain: NDArray[np.float32] | None, features: _core.FeatureSettings, settings: dict[str, Any]
+) -> dict[str, NDArray[Any]]:
+    """The arrays of the forest."""
+    if isinstance(data.X, RemoteRows):
+        return data.X.grow_forest(data, gain, features, settings)
+    progress = _core.Progress()
+    with phase("growing trees", progress):
+        return _core.grow_forest(
+            data.X,
+            data.Y,
+            data.n_labels,
+            gain,
+            data.sample_weight,
+            features,
+            _core.ForestSettings(**settings),
+            data.seed,
+            data.n_threads,
+            progress,
         )
 
 

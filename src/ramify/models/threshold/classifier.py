@@ -23,6 +23,7 @@ from ramify.base.training import TrainingData
 from ramify.common.progress import phase, shown
 from ramify.common.validation import check_choice, check_flag, check_integer, check_number
 from ramify.data.csr import check_csr
+from ramify.data.remote_rows import RemoteRows
 from ramify.decide import C, OnlineF, choose_thresholds
 from ramify.decide.choice import CANDIDATES, METHODS, Choice, tried_values
 from ramify.decide.estimates import EMPTY, kappa
@@ -148,10 +149,7 @@ class ThresholdClassifier(ExtremeClassifier):
 
     # --- training -------------------------------------------------------------------------------------------------
 
-    def _fitted_on(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None, classes: ArrayLike | None = None
-    ) -> FittedModel:
-        data = self._read_training_data(X, y, sample_weight, classes)
+    def _fitted_from(self, data: TrainingData) -> FittedModel:
         hierarchy = self._hierarchy_of(data.schema)
         model, thresholds = self._tuned(data)
         return FittedModel(data.schema, model, seed=data.seed, thresholds=thresholds, hierarchy=hierarchy)
@@ -187,19 +185,21 @@ class ThresholdClassifier(ExtremeClassifier):
         top_k = None if self.candidates is None else min(self.candidates, data.n_labels)
         hierarchy, options = self._hierarchy_of(data.schema), nested.fitted.options
         tuned = FittedModel(data.schema, nested.fitted.model, seed=data.seed, hierarchy=hierarchy)
-        P = tuned.search(data.X[held_out], Query(top_k, least, self._n_threads(), options))
-        return choose_thresholds(
-            P,
-            data.Y[held_out],
-            method=self.method,
-            objective=self.objective,
-            c=tried,
-            a=self.a,
-            common=self.common,
-            prior=prior,
-            empty=self.empty,
-            folds=min(self.folds, len(held_out)),
-        )
+        query = Query(top_k, least, self._n_threads(), options)
+        settings: dict[str, Any] = {
+            "method": self.method,
+            "objective": self.objective,
+            "c": tried,
+            "a": self.a,
+            "common": self.common,
+            "prior": prior,
+            "empty": self.empty,
+            "folds": min(self.folds, len(held_out)),
+        }
+        if isinstance(data.X, RemoteRows):
+            choice: Choice = data.X.choose_thresholds(tuned, held_out, data.Y[held_out], query, settings)
+            return choice
+        return choose_thresholds(tuned.search(data.X[held_out], query), data.Y[held_out], **settings)
 
     # --- learning in pieces ---------------------------------------------------------------------------------------
 
