@@ -29,14 +29,17 @@ if TYPE_CHECKING:
     from ramify.models.nearest_rows.classifier import NearestRowsClassifier as NearestRowsClassifier
     from ramify.models.online_plt.classifier import OnlinePLTClassifier as OnlinePLTClassifier
     from ramify.models.plt.classifier import PLTClassifier as PLTClassifier
+    from ramify.models.plt.solver import PLTSolver as PLTSolver
     from ramify.models.softmax.classifier import TreeSoftmaxClassifier as TreeSoftmaxClassifier
+    from ramify.models.spectral.candidate_scorer import CandidateScorer as CandidateScorer
     from ramify.models.spectral.classifier import SpectralTreeClassifier as SpectralTreeClassifier
     from ramify.models.threshold.classifier import ThresholdClassifier as ThresholdClassifier
 
 __version__ = "0.1.0"
 _SUBMODULES = ("data", "decide", "metrics", "optimizers", "plots", "progressive", "text", "trees")
 _FUNCTIONS = ("load", "load_fitted")
-__all__ = sorted([*registry.CLASSIFIERS, *_SUBMODULES, *_FUNCTIONS])
+_SETTINGS = ("CandidateScorer", "PLTSolver")  # parameters of classifiers that are objects
+__all__ = sorted([*registry.CLASSIFIERS, *_SETTINGS, *_SUBMODULES, *_FUNCTIONS])
 
 
 def __getattr__(name: str) -> Any:
