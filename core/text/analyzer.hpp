@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -24,8 +26,8 @@ struct AnalyzerSettings {
 
 inline bool is_inside_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
-/// Reads texts one after the other, and calls emit(term) for every occurrence of a term. The bytes of the terms stay
-/// where they are until the next text.
+/// Reads texts one after the other, and hands out every occurrence of a term. The bytes of the terms stay where they
+/// are until the next text.
 class Analyzer {
 public:
     Analyzer(const AnalyzerSettings& settings, const TermTable& stop_words)
@@ -36,27 +38,32 @@ public:
         keeps_origin_ = true;
     }
 
-    template <class Emit>
-    void read(const TextView& text, const CharacterTable* table, Emit&& emit) {
+    /// Calls take(terms) for some terms at a time, a span each.
+    template <class Take>
+    void read(const TextView& text, const CharacterTable* table, Take&& take) {
         const bool by_words = settings_.kind == TermKind::words;
         text_.read(text, table, settings_.lowers, by_words ? settings_.token : TokenClass::not_space);
         if (by_words && settings_.max_n == 1)
-            for_every_token([&](std::size_t begin, std::size_t end) {
-                place_ = {begin, end, true};
-                emit(Term{text_.bytes() + begin, end - begin});
-            });
+            for_every_token(
+                [&](std::size_t begin, std::size_t end) { add({text_.bytes() + begin, end - begin}, take); });
         else if (by_words)
-            read_word_ngrams(emit);
+            read_word_ngrams(take);
         else if (settings_.kind == TermKind::characters)
-            read_characters(emit);
+            read_characters(take);
         else
-            read_characters_of_words(emit);
+            read_characters_of_words(take);
+        take(std::span<const Term>(terms_.data(), std::exchange(n_terms_, 0)));
     }
 
-    /// Where the term that was emitted last stands: its first character and the one after its last. -1: only padding.
-    std::pair<std::int64_t, std::int64_t> origin() const {
-        std::size_t begin = place_.begin, end = place_.end;
-        if (!place_.is_text) {
+    /// Whether the text that was read last has characters outside of ASCII in its tokens.
+    bool has_wide_characters() const { return text_.has_wide_characters(); }
+
+    /// Where a term of the last text stands: its first character and the one after its last. -1: only padding.
+    std::pair<std::int64_t, std::int64_t> origin(Term term) const {
+        const bool is_text = term.data >= text_.bytes() && term.data < text_.bytes() + text_.size();
+        auto begin = static_cast<std::size_t>(term.data - (is_text ? text_.bytes() : joined_.data()));
+        std::size_t end = begin + term.size;
+        if (!is_text) {
             while (begin < end && source_[begin] == nowhere) ++begin;
             while (end > begin && source_[end - 1] == nowhere) --end;
             if (begin == end) return {-1, -1};
@@ -69,19 +76,24 @@ public:
 private:
     static constexpr std::size_t nowhere = ~std::size_t{0};
 
-    struct Place {
-        std::size_t begin, end;  ///< in the normalised text, or in the buffer of n-grams
-        bool is_text;
-    };
-
     template <class Take>
-    void for_every_token(Take&& take) {
+    void add(Term term, Take& take) {
+        terms_[n_terms_++] = term;
+        if (n_terms_ == terms_.size()) take(std::span<const Term>(terms_.data(), std::exchange(n_terms_, 0)));
+    }
+
+    template <class Use>
+    void for_every_token(Use&& use) {
         const char* bytes = text_.bytes();
-        text_.for_every_run([&](std::size_t begin, std::size_t end) {
-            if (settings_.min_length > 1 && is_one_character(bytes, begin, end)) return;
-            if (stop_words_.size() && stop_words_.find({bytes + begin, end - begin}) >= 0) return;
-            take(begin, end);
-        });
+        const std::span<const std::size_t> edges = text_.edges();
+        const bool takes_all = settings_.min_length <= 1 && stop_words_.size() == 0;
+        for (std::size_t k = 0; k < edges.size(); k += 2)
+            if (takes_all || is_taken(bytes, edges[k], edges[k + 1])) use(edges[k], edges[k + 1]);
+    }
+
+    bool is_taken(const char* bytes, std::size_t begin, std::size_t end) const {
+        if (settings_.min_length > 1 && is_one_character(bytes, begin, end)) return false;
+        return stop_words_.size() == 0 || stop_words_.find({bytes + begin, end - begin}) < 0;
     }
 
     static bool is_one_character(const char* bytes, std::size_t begin, std::size_t end) {
@@ -111,14 +123,13 @@ private:
 
     void pad() { joined_.resize(joined_.size() + NormalizedText::padding, ' '); }
 
-    template <class Emit>
-    void emit_piece(std::size_t begin, std::size_t end, Emit&& emit) {
-        place_ = {begin, end, false};
-        emit(Term{joined_.data() + begin, end - begin});
+    template <class Take>
+    void add_piece(std::size_t begin, std::size_t end, Take& take) {
+        add({joined_.data() + begin, end - begin}, take);
     }
 
-    template <class Emit>
-    void read_word_ngrams(Emit&& emit) {
+    template <class Take>
+    void read_word_ngrams(Take& take) {
         clear();
         for_every_token([&](std::size_t begin, std::size_t end) {
             begins_.push_back(joined_.size());
@@ -130,7 +141,7 @@ private:
         pad();
         for (auto n = static_cast<std::size_t>(settings_.min_n);
              n <= std::min(static_cast<std::size_t>(settings_.max_n), n_tokens); ++n)
-            for (std::size_t i = 0; i + n <= n_tokens; ++i) emit_piece(begins_[i], begins_[i + n] - 1, emit);
+            for (std::size_t i = 0; i + n <= n_tokens; ++i) add_piece(begins_[i], begins_[i + n] - 1, take);
     }
 
     /// Where the characters of the buffer from `begin` to `end` start, and the end.
@@ -142,8 +153,8 @@ private:
     }
 
     /// N-grams of all characters; white space of two characters or more is one space.
-    template <class Emit>
-    void read_characters(Emit&& emit) {
+    template <class Take>
+    void read_characters(Take& take) {
         clear();
         const char* bytes = text_.bytes();
         for (std::size_t k = 0; k < text_.size();) {
@@ -166,20 +177,21 @@ private:
         pad();
         for (auto n = static_cast<std::size_t>(settings_.min_n);
              n <= std::min(static_cast<std::size_t>(settings_.max_n), n_characters); ++n)
-            for (std::size_t i = 0; i + n <= n_characters; ++i) emit_piece(begins_[i], begins_[i + n], emit);
+            for (std::size_t i = 0; i + n <= n_characters; ++i) add_piece(begins_[i], begins_[i + n], take);
     }
 
     /// N-grams of the characters of " word "; a word that is shorter than n counts once, for the smallest such n.
-    template <class Emit>
-    void read_characters_of_words(Emit&& emit) {
+    template <class Take>
+    void read_characters_of_words(Take& take) {
         clear();
         words_.clear();
-        text_.for_every_run([&](std::size_t begin, std::size_t end) {
+        const std::span<const std::size_t> edges = text_.edges();
+        for (std::size_t k = 0; k < edges.size(); k += 2) {
             words_.push_back(joined_.size());
             add_space();
-            copy(begin, end);
+            copy(edges[k], edges[k + 1]);
             add_space();
-        });
+        }
         words_.push_back(joined_.size());
         pad();  // from here on the buffer stays where it is
         for (std::size_t w = 0; w + 1 < words_.size(); ++w) {
@@ -188,10 +200,10 @@ private:
             for (auto n = static_cast<std::size_t>(settings_.min_n); n <= static_cast<std::size_t>(settings_.max_n);
                  ++n) {
                 if (n >= n_characters) {
-                    emit_piece(begins_[0], begins_[n_characters], emit);
+                    add_piece(begins_[0], begins_[n_characters], take);
                     break;
                 }
-                for (std::size_t i = 0; i + n <= n_characters; ++i) emit_piece(begins_[i], begins_[i + n], emit);
+                for (std::size_t i = 0; i + n <= n_characters; ++i) add_piece(begins_[i], begins_[i + n], take);
             }
         }
     }
@@ -204,7 +216,8 @@ private:
     std::vector<std::size_t> source_;  ///< the byte of the normalised text that each byte of the buffer comes from
     std::vector<std::size_t> begins_;  ///< of tokens or characters in the buffer
     std::vector<std::size_t> words_;   ///< of padded words in the buffer
-    Place place_{};
+    std::array<Term, 512> terms_;      ///< that wait to be handed out
+    std::size_t n_terms_ = 0;
 };
 
 }  // namespace ramify

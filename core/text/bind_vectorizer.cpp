@@ -29,12 +29,6 @@ std::shared_ptr<CharacterTable> make_table(const Ints& word, const Ints& space, 
                                                            characters_of(final_sigma), characters_of(inner_sigma)});
 }
 
-Array<std::int64_t> counts_of(const Counted& counted, std::int64_t (CountedTerms::*count)(std::size_t) const) {
-    std::vector<std::int64_t> counts(counted.terms.n_terms());
-    for (std::size_t k = 0; k < counts.size(); ++k) counts[k] = (counted.terms.*count)(k);
-    return to_numpy(std::move(counts));
-}
-
 }  // namespace
 
 void bind_vectorizer(nb::module_& m) {
@@ -45,11 +39,11 @@ void bind_vectorizer(nb::module_& m) {
     nb::class_<Counted>(m, "CountedTerms", "The terms of a corpus in order of their characters, and its texts' terms.")
         .def_prop_ro("n_terms", [](const Counted& c) { return c.terms.n_terms(); })
         .def_prop_ro("n_rows", [](const Counted& c) { return c.terms.n_rows(); })
-        .def("n_rows_with", [](const Counted& c) { return counts_of(c, &CountedTerms::n_rows_with); })
+        .def("n_rows_with", [](const Counted& c) { return to_numpy(c.terms.n_rows_with()); })
         .def(
             "finish", [](Counted& c) { c.terms.finish(); }, nb::call_guard<nb::gil_scoped_release>(),
             "Join and sort the terms, once all texts are counted.")
-        .def("n_occurrences", [](const Counted& c) { return counts_of(c, &CountedTerms::n_occurrences); });
+        .def("n_occurrences", [](const Counted& c) { return to_numpy(c.terms.n_occurrences()); });
     nb::class_<BoundReader>(m, "TextReader",
                             "Texts as sparse rows: an analyzer, columns by vocabulary or hash, and weights.")
         .def(nb::init<const std::string&, const std::string&, int, bool, const std::string&, int, int,

@@ -72,6 +72,7 @@ public:
         std::string padded(reinterpret_cast<const char*>(text.data()), text.size());
         padded.resize(text.size() + 16);
         TermTable vocabulary;
+        vocabulary.reserve(ends.size() - 1, text.size());
         for (std::size_t k = 0; k + 1 < ends.size(); ++k) {
             if (ends[k + 1] < ends[k] || ends[k + 1] > ends.back()) throw nb::value_error("offsets must not decrease");
             const Term term{padded.data() + ends[k], static_cast<std::size_t>(ends[k + 1] - ends[k])};
@@ -167,6 +168,7 @@ public:
     /// Takes the terms of these ranks as vocabulary, in this order.
     void adopt(const Counted& counted, const Longs& ranks) {
         TermTable vocabulary;
+        vocabulary.reserve(ranks.size(), counted.terms.n_bytes());
         for (std::int64_t rank : view(ranks)) {
             if (rank < 0 || rank >= static_cast<std::int64_t>(counted.terms.n_terms()))
                 throw nb::value_error("there is no term of this rank");
@@ -190,7 +192,8 @@ public:
         {
             nb::gil_scoped_release release;
             std::shared_lock lock(mutex_);
-            counted.terms.rows(column_of, weighting_, columns_.size(), [&](const TermRows& rows) { arrays.add(rows); });
+            arrays.add(counted.terms.rows(column_of, weighting_, static_cast<std::size_t>(columns_.size())));
+            arrays.join(counted.terms.n_threads());
         }
         return std::move(arrays).to_tuple();
     }
@@ -226,12 +229,13 @@ public:
                 std::unique_lock lock(mutex_);
                 TermRows rows;
                 for (const TextView& text : views) append_growing_row(analyzer, builder, text, table, rows, keeps_undo);
-                arrays.add(rows);
+                arrays.add(std::move(rows));
             });
         } catch (...) {
             if (keeps_undo) undo_growth();
             throw;
         }
+        arrays.join(1);
         return std::move(arrays).to_tuple();
     }
 
@@ -269,24 +273,22 @@ public:
         for_every_batch(texts, [&](std::span<const TextView> views, const CharacterTable* table) {
             constexpr std::size_t piece_size = 128;
             std::vector<TermRows> parts((views.size() + piece_size - 1) / piece_size);
-            struct Scratch {
-                Analyzer analyzer;
-                RowBuilder builder;
-            };
-            std::vector<std::unique_ptr<Scratch>> scratch(
+            std::vector<std::unique_ptr<TextRows>> readers(
                 static_cast<std::size_t>(usable_threads(n_threads, parts.size())));
+            const bool is_batch = views.size() >= piece_size;
             std::shared_lock lock(mutex_);
             parallel_for(parts.size(), n_threads, [&](std::size_t task, int worker) {
-                auto& own = scratch[static_cast<std::size_t>(worker)];
-                if (!own) own = std::make_unique<Scratch>(Scratch{{settings_, stop_words_}, {}});
+                auto& own = readers[static_cast<std::size_t>(worker)];
+                if (!own) own = std::make_unique<TextRows>(settings_, stop_words_, columns_, weighting_, is_batch);
                 for (std::size_t i = task * piece_size; i < std::min(views.size(), (task + 1) * piece_size); ++i)
-                    append_row(own->analyzer, own->builder, columns_, weighting_, views[i], table, parts[task]);
+                    own->append(views[i], table, parts[task]);
             });
-            for (TermRows& part : parts) {
-                arrays.add(part);
-                part = TermRows();
-            }
+            arrays.add(std::move(parts));
         });
+        {
+            nb::gil_scoped_release release;
+            arrays.join(n_threads);
+        }
         return std::move(arrays).to_tuple();
     }
 
@@ -298,9 +300,7 @@ public:
         {
             nb::gil_scoped_release release;
             std::shared_lock lock(mutex_);
-            Analyzer analyzer(settings_, stop_words_);
-            RowBuilder builder;
-            append_row(analyzer, builder, columns_, weighting_, texts.views()[0], table.get(), rows);
+            TextRows(settings_, stop_words_, columns_, weighting_, false).append(texts.views()[0], table.get(), rows);
         }
         return nb::make_tuple(to_numpy(std::move(rows.columns)), to_numpy(std::move(rows.values)));
     }
@@ -320,12 +320,15 @@ public:
             std::shared_lock lock(mutex_);
             Analyzer analyzer(settings_, stop_words_);
             analyzer.keep_origin();
-            analyzer.read(texts.views()[0], table.get(), [&](Term term) {
-                const std::int64_t column = columns_.find(term);
-                if (column < 0) return;
-                const auto [begin, end] = analyzer.origin();
-                found.push_back(
-                    {static_cast<std::int32_t>(column >> columns_.has_signs()), begin, end, std::string(term.view())});
+            analyzer.read(texts.views()[0], table.get(), [&](std::span<const Term> terms) {
+                const Term* term = terms.data();
+                columns_.find_all(terms, analyzer.has_wide_characters(), [&](std::int64_t column) {
+                    const auto [begin, end] = analyzer.origin(*term);
+                    if (column >= 0)
+                        found.push_back({static_cast<std::int32_t>(column >> columns_.has_signs()), begin, end,
+                                         std::string(term->view())});
+                    ++term;
+                });
             });
         }
         nb::list answer;
@@ -337,8 +340,9 @@ public:
 private:
     void append_growing_row(Analyzer& analyzer, RowBuilder& builder, const TextView& text, const CharacterTable* table,
                             TermRows& rows, bool keeps_undo) {
-        analyzer.read(text, table, [&](Term term) {
-            builder.found.push_back(static_cast<std::uint32_t>(columns_.vocabulary.find_or_add(term)));
+        analyzer.read(text, table, [&](std::span<const Term> terms) {
+            columns_.vocabulary.find_or_add_all(
+                terms, [&](std::int32_t column) { builder.found.push_back(static_cast<std::uint32_t>(column)); });
         });
         ++growth_.n_texts;
         growth_.n_texts_with.resize(columns_.vocabulary.size(), 0);

@@ -1,12 +1,10 @@
-/// The first pass over training texts: all their terms, how many texts have each, and the terms of every text in order.
+/// The first pass over training texts: all their terms, how many texts have each, and the terms of every text.
 /// Every thread has a vocabulary of its own; they are joined at the end, sorted by term, so that the result does not
 /// depend on the number of threads.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <list>
 #include <span>
 #include <vector>
 
@@ -33,25 +31,10 @@ public:
             Piece& piece = pieces_[before + task];
             piece.worker = worker_number;
             const std::size_t end = std::min(texts.size(), (task + 1) * piece_size);
-            for (std::size_t i = task * piece_size; i < end; ++i) {
-                const std::size_t begin = piece.terms.size();
-                const auto row = static_cast<std::int32_t>(n_rows_ + i);
-                const auto count_term = [&](Term term, std::uint64_t key) {
-                    const std::int32_t number = worker.terms.find_or_add(term, key);
-                    if (static_cast<std::size_t>(number) == worker.counts.size()) worker.counts.emplace_back();
-                    Count& count = worker.counts[static_cast<std::size_t>(number)];
-                    ++count.occurrences;
-                    if (count.last_row != row) {
-                        count.last_row = row;
-                        ++count.rows;
-                    }
-                    piece.terms.push_back(static_cast<std::uint32_t>(number));
-                };
-                worker.analyzer.read(texts[i], table,
-                                     [&](Term term) { worker.waiting.push(term, worker.terms, count_term); });
-                worker.waiting.flush(count_term);
-                piece.lengths.push_back(static_cast<std::uint32_t>(piece.terms.size() - begin));
-            }
+            for (std::size_t i = task * piece_size; i < end; ++i)
+                worker.count(texts[i], table, static_cast<std::int32_t>(n_rows_ + i), piece.lengths);
+            piece.found.assign(worker.found.begin(), worker.found.end());
+            worker.found.clear();
         });
         n_rows_ += texts.size();
     }
@@ -65,15 +48,15 @@ public:
         Worker& first = workers_[0];
         for (std::size_t w = 1; w < workers_.size(); ++w) {
             const Worker& other = workers_[w];
+            in_first[w].reserve(other.terms.size());
             for (std::size_t k = 0; k < other.terms.size(); ++k) {
                 const std::int32_t number = first.terms.find_or_add(other.terms.term(k));
                 if (static_cast<std::size_t>(number) == first.counts.size()) first.counts.emplace_back();
                 first.counts[static_cast<std::size_t>(number)].rows += other.counts[k].rows;
-                first.counts[static_cast<std::size_t>(number)].occurrences += other.counts[k].occurrences;
                 in_first[w].push_back(number);
             }
         }
-        order_ = first.terms.sorted();
+        order_ = first.terms.sorted(n_threads_);
         std::vector<std::int32_t> rank(order_.size());
         for (std::size_t k = 0; k < order_.size(); ++k)
             rank[static_cast<std::size_t>(order_[k])] = static_cast<std::int32_t>(k);
@@ -85,69 +68,113 @@ public:
     }
 
     bool is_finished() const { return is_finished_; }
+    int n_threads() const { return n_threads_; }
     std::size_t n_rows() const { return n_rows_; }
     std::size_t n_terms() const { return order_.size(); }
+    std::size_t n_bytes() const { return workers_[0].terms.n_bytes(); }  ///< of all terms
 
     /// By rank, the place of the term in the sorted vocabulary.
     Term term(std::size_t rank) const { return workers_[0].terms.term(static_cast<std::size_t>(order_[rank])); }
-    std::int64_t n_rows_with(std::size_t rank) const { return count(rank).rows; }
-    std::int64_t n_occurrences(std::size_t rank) const { return count(rank).occurrences; }
 
-    /// The rows of all texts; column_of[rank] is a term's column, or -1 for none. `take(rows)` gets them piece by
-    /// piece.
-    void rows(std::span<const std::int32_t> column_of, const Weighting& weighting, std::int64_t n_columns,
-              const std::function<void(const TermRows&)>& take) const {
+    /// How many texts have each term, by rank.
+    std::vector<std::int64_t> n_rows_with() const {
+        std::vector<std::int64_t> counts(n_terms());
+        for (std::size_t rank = 0; rank < counts.size(); ++rank)
+            counts[rank] = workers_[0].counts[static_cast<std::size_t>(order_[rank])].rows;
+        return counts;
+    }
+
+    /// How often each term occurs, by rank.
+    std::vector<std::int64_t> n_occurrences() const {
+        std::vector<std::int64_t> counts(n_terms(), 0);
+        for (const Piece& piece : pieces_) {
+            const std::vector<std::int32_t>& rank = workers_[static_cast<std::size_t>(piece.worker)].rank;
+            for (const Found& found : piece.found) counts[static_cast<std::size_t>(rank[found.term])] += found.count;
+        }
+        return counts;
+    }
+
+    /// The rows of all texts, in pieces; column_of[rank] is a term's column, or -1 for none.
+    std::vector<TermRows> rows(std::span<const std::int32_t> column_of, const Weighting& weighting,
+                               std::size_t n_columns) const {
         std::vector<std::vector<std::int32_t>> columns(workers_.size());
-        for (std::size_t w = 0; w < workers_.size(); ++w)
+        for (std::size_t w = 0; w < workers_.size(); ++w) {
+            columns[w].reserve(workers_[w].rank.size());
             for (std::int32_t rank : workers_[w].rank) columns[w].push_back(column_of[static_cast<std::size_t>(rank)]);
+        }
+        struct Scratch {
+            ColumnCounts counts;
+            RowBuilder builder;
+        };
         std::vector<TermRows> parts(pieces_.size());
-        std::vector<RowBuilder> builders(static_cast<std::size_t>(n_threads_));
-        parallel_for(pieces_.size(), n_threads_, [&](std::size_t task, int worker) {
+        const int n_threads = usable_threads(n_threads_, parts.size());
+        std::vector<Scratch> scratch(static_cast<std::size_t>(n_threads), Scratch{ColumnCounts(n_columns), {}});
+        parallel_for(pieces_.size(), n_threads, [&](std::size_t task, int worker) {
             const Piece& piece = pieces_[task];
-            const std::vector<std::int32_t>& column_of_number = columns[static_cast<std::size_t>(piece.worker)];
-            RowBuilder& builder = builders[static_cast<std::size_t>(worker)];
-            const std::uint32_t* term = piece.terms.data();
+            const std::vector<std::int32_t>& column_of_term = columns[static_cast<std::size_t>(piece.worker)];
+            Scratch& own = scratch[static_cast<std::size_t>(worker)];
+            TermRows& rows = parts[task];
+            rows.reserve(piece.lengths.size(), piece.found.size());
+            const Found* found = piece.found.data();
             for (std::uint32_t length : piece.lengths) {
-                for (const std::uint32_t* end = term + length; term < end; ++term) {
-                    const std::int32_t column = column_of_number[*term];
-                    if (column >= 0) builder.found.push_back(static_cast<std::uint32_t>(column));
+                for (const Found* end = found + length; found < end; ++found) {
+                    const std::int32_t column = column_of_term[found->term];
+                    if (column >= 0) own.counts.add(static_cast<std::uint32_t>(column), found->count);
                 }
-                builder.finish(parts[task], weighting, n_columns, false);
+                own.builder.finish(rows, weighting, own.counts);
             }
         });
-        for (TermRows& part : parts) {
-            take(part);
-            part = TermRows();  // otherwise the peak is twice the result
-        }
+        return parts;
     }
 
 private:
     static constexpr std::size_t piece_size = 128;
 
+    /// A term of a text, by its worker's number, and how often it occurs there.
+    struct Found {
+        std::uint32_t term;
+        std::uint32_t count;
+    };
+
     struct Count {
         std::int32_t last_row = -1;
+        std::uint32_t place = 0;  ///< among what was found, for the last row
         std::int32_t rows = 0;
-        std::int64_t occurrences = 0;
     };
 
     struct Worker {
         Analyzer analyzer;
         TermTable terms;
-        WaitingTerms waiting;
         std::vector<Count> counts;
+        std::vector<Found> found;        ///< in the present piece
         std::vector<std::int32_t> rank;  ///< of each term, in the end
 
         Worker(const AnalyzerSettings& settings, const TermTable& stop_words) : analyzer(settings, stop_words) {}
+
+        void count(const TextView& text, const CharacterTable* table, std::int32_t row,
+                   std::vector<std::uint32_t>& lengths) {
+            const std::size_t begin = found.size();
+            analyzer.read(text, table, [&](std::span<const Term> some) {
+                terms.find_or_add_all(some, [&](std::int32_t number) {
+                    if (static_cast<std::size_t>(number) == counts.size()) counts.emplace_back();
+                    Count& count = counts[static_cast<std::size_t>(number)];
+                    if (count.last_row != row) {
+                        count = {row, static_cast<std::uint32_t>(found.size()), count.rows + 1};
+                        found.push_back({static_cast<std::uint32_t>(number), 0});
+                    }
+                    ++found[count.place].count;
+                });
+            });
+            lengths.push_back(static_cast<std::uint32_t>(found.size() - begin));
+        }
     };
 
-    /// The terms of consecutive texts, numbered by the worker that read them.
+    /// The terms of consecutive texts, each once a text.
     struct Piece {
         int worker = 0;
-        std::vector<std::uint32_t> terms;
+        std::vector<Found> found;
         std::vector<std::uint32_t> lengths;
     };
-
-    const Count& count(std::size_t rank) const { return workers_[0].counts[static_cast<std::size_t>(order_[rank])]; }
 
     int n_threads_;
     std::size_t n_rows_ = 0;

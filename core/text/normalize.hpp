@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -53,6 +54,9 @@ public:
     /// Whether `origin` is kept: from which character of the text each byte comes.
     void keep_origin(bool kept) { keeps_origin_ = kept; }
 
+    /// Whether there are characters outside of ASCII that are parts of tokens.
+    bool has_wide_characters() const { return !wide_.empty(); }
+
     const char* bytes() const { return bytes_.data(); }
     std::size_t size() const { return size_; }
 
@@ -65,26 +69,18 @@ public:
 
     bool is_marked(std::size_t k) const { return marks_[k / 64] >> k % 64 & 1; }
 
-    /// Calls take(begin, end) for every run of marked bytes.
-    template <class Take>
-    void for_every_run(Take&& take) const {
+    /// Where every run of marked bytes begins and ends: begin, end, begin, end, …
+    std::span<const std::size_t> edges() {
+        std::size_t n = 0;
         std::uint64_t before = 0;
-        std::size_t begin = 0;
-        bool is_open = false;
         for (std::size_t w = 0; w < marks_.size(); ++w) {
+            if (edges_.size() < n + 64) edges_.resize(2 * n + 1024);
             const std::uint64_t marks = marks_[w];
             std::uint64_t edges = marks ^ (marks << 1 | before);
             before = marks >> 63;
-            while (edges) {
-                const std::size_t at = w * 64 + static_cast<std::size_t>(__builtin_ctzll(edges));
-                edges &= edges - 1;
-                if (is_open)
-                    take(begin, at);
-                else
-                    begin = at;
-                is_open = !is_open;
-            }
+            for (; edges; edges &= edges - 1) edges_[n++] = w * 64 + static_cast<std::size_t>(__builtin_ctzll(edges));
         }
+        return {edges_.data(), n};
     }
 
 private:
@@ -223,6 +219,7 @@ private:
     std::vector<char> bytes_;
     std::size_t size_ = 0;
     std::vector<std::uint64_t> marks_;
+    std::vector<std::size_t> edges_;
     std::vector<std::pair<std::size_t, std::size_t>> wide_;  ///< marked bytes of characters outside of ASCII
     bool keeps_origin_ = false;
     std::vector<std::int64_t> origin_;

@@ -1,29 +1,67 @@
 /// Rows of texts as the parts of a CSR array.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "base/parallel.hpp"
 #include "bindings/arrays.hpp"
 #include "text/term_rows.hpp"
 
 namespace ramify {
 
-/// Rows collected into the parts of a CSR array.
-struct RowArrays {
-    std::vector<std::int64_t> indptr{0};
-    std::vector<std::int32_t> indices;
-    std::vector<float> values;
+/// Pieces of rows that become one CSR array in the end: allocated once, and copied by several threads.
+class RowArrays {
+public:
+    void add(TermRows&& rows) { parts_.push_back(std::move(rows)); }
+    void add(std::vector<TermRows>&& parts) {
+        parts_.insert(parts_.end(), std::make_move_iterator(parts.begin()), std::make_move_iterator(parts.end()));
+    }
 
-    void add(const TermRows& rows) {
-        for (std::int64_t length : rows.lengths) indptr.push_back(indptr.back() + length);
-        indices.insert(indices.end(), rows.columns.begin(), rows.columns.end());
-        values.insert(values.end(), rows.values.begin(), rows.values.end());
+    /// Copies the pieces; needs no GIL.
+    void join(int n_threads) {
+        std::vector<std::size_t> first_row(parts_.size()), first_value(parts_.size());
+        std::size_t n_rows = 0;
+        for (std::size_t k = 0; k < parts_.size(); ++k) {
+            first_row[k] = std::exchange(n_rows, n_rows + parts_[k].lengths.size());
+            first_value[k] = std::exchange(n_values_, n_values_ + parts_[k].columns.size());
+        }
+        indptr_.resize(n_rows + 1);
+        indices_ = std::make_unique_for_overwrite<std::int32_t[]>(n_values_);
+        values_ = std::make_unique_for_overwrite<float[]>(n_values_);
+        parallel_for(parts_.size(), n_values_ < min_values ? 1 : n_threads, [&](std::size_t k, int) {
+            auto end = static_cast<std::int64_t>(first_value[k]);
+            for (std::size_t row = 0; row < parts_[k].lengths.size(); ++row)
+                indptr_[first_row[k] + row + 1] = end += parts_[k].lengths[row];
+            std::ranges::copy(parts_[k].columns, indices_.get() + first_value[k]);
+            std::ranges::copy(parts_[k].values, values_.get() + first_value[k]);
+            parts_[k] = TermRows();  // otherwise the peak is twice the result
+        });
     }
+
     CsrArrays to_tuple() && {
-        return nb::make_tuple(to_numpy(std::move(indptr)), to_numpy(std::move(indices)), to_numpy(std::move(values)));
+        return nb::make_tuple(to_numpy(std::move(indptr_)), hand_over(indices_), hand_over(values_));
     }
+
+private:
+    static constexpr std::size_t min_values = 100'000;  ///< for several threads
+
+    template <class T>
+    Array<T> hand_over(std::unique_ptr<T[]>& values) {
+        T* data = values.get();
+        nb::capsule owner(values.release(), [](void* p) noexcept { delete[] static_cast<T*>(p); });
+        return Array<T>(data, {n_values_}, owner);
+    }
+
+    std::vector<TermRows> parts_;
+    std::vector<std::int64_t> indptr_;
+    std::unique_ptr<std::int32_t[]> indices_;
+    std::unique_ptr<float[]> values_;
+    std::size_t n_values_ = 0;
 };
 
 }  // namespace ramify

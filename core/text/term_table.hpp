@@ -8,15 +8,17 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <stdexcept>
 #include <string_view>
 #include <vector>
 
 #include "base/hashing.hpp"
+#include "base/parallel.hpp"
 
 namespace ramify {
 
-/// The bytes of a term. At least 8 bytes from its begin, and from 8 bytes before its end, can be read.
+/// The bytes of a term. At least 16 bytes from its begin, and from 8 bytes before its end, can be read.
 struct Term {
     const char* data;
     std::size_t size;
@@ -24,7 +26,17 @@ struct Term {
     std::string_view view() const { return {data, size}; }
 };
 
+/// Of a term of at most 16 bytes the key is the term itself: equal keys and sizes are equal terms. Of a longer one it
+/// is a hash.
+struct TermKey {
+    std::uint64_t low, high;
+
+    bool operator==(const TermKey&) const = default;
+};
+
 namespace term_bytes {
+
+inline constexpr std::size_t max_short = 16;
 
 inline std::uint64_t load(const char* from) {
     std::uint64_t word;
@@ -32,10 +44,14 @@ inline std::uint64_t load(const char* from) {
     return word;
 }
 
-/// The first bytes of a term of at most 8, the rest zero.
-inline std::uint64_t load_short(const char* from, std::size_t size) {
-    return size == 0 ? 0 : load(from) & (~std::uint64_t{0} >> (64 - 8 * size));
-}
+/// Which bits of the first 16 bytes belong to a term, by its size.
+inline constexpr auto masks = [] {
+    std::array<TermKey, max_short + 1> masks{};
+    for (std::size_t size = 0; size <= max_short; ++size)
+        for (std::size_t byte = 0; byte < size; ++byte)
+            (byte < 8 ? masks[size].low : masks[size].high) |= std::uint64_t{0xff} << 8 * (byte % 8);
+    return masks;
+}();
 
 /// Both halves of a product: the basic step of wyhash and its kind.
 inline std::uint64_t fold(std::uint64_t a, std::uint64_t b) {
@@ -43,7 +59,7 @@ inline std::uint64_t fold(std::uint64_t a, std::uint64_t b) {
     return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
 }
 
-/// For terms of more than 8 bytes.
+/// For terms of more than 16 bytes.
 inline std::uint64_t hash_long(const char* from, std::size_t size) {
     std::uint64_t h = golden_ratio;
     std::size_t at = 0;
@@ -57,40 +73,170 @@ inline std::uint64_t hash_long(const char* from, std::size_t size) {
 
 class TermTable {
 public:
-    TermTable() : slots_(16), offsets_{0}, bytes_(room, '\0') {}
+    TermTable() : slots_(16), mask_(slots_.size() - 1), offsets_{0}, bytes_(room, '\0') {}
 
     std::size_t size() const { return offsets_.size() - 1; }
     Term term(std::size_t number) const {
         return {bytes_.data() + offsets_[number], offsets_[number + 1] - offsets_[number]};
     }
+    std::size_t n_bytes() const { return offsets_.back(); }  ///< of all terms
     std::size_t bytes() const {
         return slots_.capacity() * sizeof(Slot) + bytes_.capacity() + offsets_.capacity() * sizeof(std::size_t);
     }
 
-    /// Of a term of at most 8 bytes the key is the term itself: equal keys and sizes are equal terms.
-    static std::uint64_t key_of(Term term) {
-        return term.size <= 8 ? term_bytes::load_short(term.data, term.size)
-                              : term_bytes::hash_long(term.data, term.size);
-    }
-
-    void prefetch(Term term, std::uint64_t key) const {
-        __builtin_prefetch(&slots_[home(key, term.size) & (slots_.size() - 1)]);
+    [[gnu::always_inline]] static TermKey key_of(Term term) {
+        if (term.size <= term_bytes::max_short) {  // without a branch on the size, which would often be mispredicted
+            const TermKey& mask = term_bytes::masks[term.size];
+            return {term_bytes::load(term.data) & mask.low, term_bytes::load(term.data + 8) & mask.high};
+        }
+        return {term_bytes::hash_long(term.data, term.size), term_bytes::load(term.data)};
     }
 
     /// The number of a term; -1 if it is not in the table.
-    std::int32_t find(Term term) const { return find(term, key_of(term)); }
-    std::int32_t find(Term term, std::uint64_t key) const { return slots_[place_of(term, key)].number; }
+    std::int32_t find(Term term) const {
+        const TermKey key = key_of(term);
+        return slots_[place_of(term, key, home(key, term.size))].number;
+    }
 
-    std::int32_t find_or_add(Term term) { return find_or_add(term, key_of(term)); }
-    std::int32_t find_or_add(Term term, std::uint64_t key) {
-        std::size_t at = place_of(term, key);
-        if (slots_[at].number >= 0) return slots_[at].number;
+    /// Calls take(number) for every term, -1 if it is not in the table. Much faster than one by one, because the slots
+    /// of some terms come from memory at the same time.
+    template <class Take>
+    void find_all(std::span<const Term> terms, Take&& take) const {
+        in_batches(terms,
+                   [&](Term term, TermKey key, std::size_t home) { take(slots_[place_of(term, key, home)].number); });
+    }
+
+    std::int32_t find_or_add(Term term) {
+        const TermKey key = key_of(term);
+        return find_or_add(term, key, home(key, term.size));
+    }
+
+    /// Calls take(number) for every term.
+    template <class Take>
+    void find_or_add_all(std::span<const Term> terms, Take&& take) {
+        in_batches(terms, [&](Term term, TermKey key, std::size_t home) { take(find_or_add(term, key, home)); });
+    }
+
+    /// Makes room for this many terms.
+    void reserve(std::size_t n_terms, std::size_t n_bytes) {
+        offsets_.reserve(n_terms + 1);
+        bytes_.reserve(n_bytes + room);
+        std::size_t n_slots = slots_.size();
+        while (is_full(n_terms, n_slots)) n_slots *= 2;
+        if (n_slots > slots_.size()) rehash(n_slots);
+    }
+
+    /// Forgets the terms from this number on. The last ones to come leave first, so that no probe sequence breaks.
+    void shrink(std::size_t n_terms) {
+        while (size() > n_terms) {
+            const Term last = term(size() - 1);
+            const TermKey key = key_of(last);
+            slots_[place_of(last, key, home(key, last.size))] = Slot{};
+            offsets_.pop_back();
+        }
+    }
+
+    /// The numbers of the terms in order of their characters.
+    std::vector<std::int32_t> sorted(int n_threads = 1) const {
+        struct Entry {
+            std::uint64_t start;  ///< the first 8 bytes, so that most comparisons are those of numbers
+            std::int32_t number;
+        };
+        // By the first two bytes, then each such bucket on its own.
+        constexpr int shift = 48;
+        std::vector<std::uint64_t> starts(size());
+        std::vector<std::size_t> bucket_end((std::size_t{1} << (64 - shift)) + 1, 0);
+        for (std::size_t k = 0; k < size(); ++k) {
+            const Term t = term(k);
+            starts[k] =
+                __builtin_bswap64(term_bytes::load(t.data) & term_bytes::masks[std::min<std::size_t>(t.size, 8)].low);
+            ++bucket_end[(starts[k] >> shift) + 1];
+        }
+        std::partial_sum(bucket_end.begin(), bucket_end.end(), bucket_end.begin());
+        std::vector<Entry> entries(size());
+        for (std::size_t k = 0; k < size(); ++k)
+            entries[bucket_end[starts[k] >> shift]++] = {starts[k], static_cast<std::int32_t>(k)};
+        constexpr std::size_t n_parts = 256;
+        const std::size_t part = (bucket_end.size() - 1) / n_parts;
+        std::vector<std::int32_t> order(size());
+        parallel_for(n_parts, size() < 10'000 ? 1 : n_threads, [&](std::size_t task, int) {
+            std::size_t begin = task == 0 ? 0 : bucket_end[task * part - 1];
+            for (std::size_t bucket = task * part; bucket < (task + 1) * part; begin = bucket_end[bucket++])
+                std::sort(entries.begin() + std::ptrdiff_t(begin), entries.begin() + std::ptrdiff_t(bucket_end[bucket]),
+                          [&](const Entry& a, const Entry& b) {
+                              if (a.start != b.start) return a.start < b.start;
+                              return term(std::size_t(a.number)).view() < term(std::size_t(b.number)).view();
+                          });
+            const std::size_t first = task == 0 ? 0 : bucket_end[task * part - 1];
+            for (std::size_t k = first; k < bucket_end[(task + 1) * part - 1]; ++k) order[k] = entries[k].number;
+        });
+        return order;
+    }
+
+private:
+    static constexpr std::size_t room = 16;  ///< after the last term, for reading in words
+
+    struct Slot {
+        TermKey key{};
+        std::int32_t number = -1;
+        std::uint32_t size = 0;
+    };
+
+    static bool is_full(std::size_t n_terms, std::size_t n_slots) { return 2 * n_terms > n_slots; }
+
+    template <class Work>
+    [[gnu::always_inline]] void in_batches(std::span<const Term> terms, Work&& work) const {
+        constexpr std::size_t batch = 64;
+        struct Waiting {
+            TermKey key;
+            std::size_t home;
+        };
+        std::array<Waiting, batch> waiting;
+        for (; !terms.empty(); terms = terms.subspan(std::min(batch, terms.size()))) {
+            const std::size_t n = std::min(batch, terms.size());
+            for (std::size_t k = 0; k < n; ++k) {
+                const TermKey key = key_of(terms[k]);
+                const std::size_t at = home(key, terms[k].size);
+                __builtin_prefetch(&slots_[at & mask_]);
+                waiting[k] = {key, at};
+            }
+            for (std::size_t k = 0; k < n; ++k) work(terms[k], waiting[k].key, waiting[k].home);
+        }
+    }
+
+    /// The slot that has the term, or the free one where it would go.
+    [[gnu::always_inline]] std::size_t place_of(Term term, TermKey key, std::size_t home) const {
+        for (std::size_t at = home & mask_;; at = (at + 1) & mask_) {
+            const Slot& slot = slots_[at];
+            if (slot.key == key && slot.size == term.size && slot.number >= 0 &&
+                (term.size <= term_bytes::max_short || has_bytes(slot, term)))
+                return at;
+            if (slot.number < 0) return at;
+        }
+    }
+
+    [[gnu::always_inline]] std::int32_t find_or_add(Term term, TermKey key, std::size_t home) {
+        const std::size_t at = place_of(term, key, home);
+        const std::int32_t number = slots_[at].number;
+        return number >= 0 ? number : add(at, term, key, home);
+    }
+
+    [[gnu::noinline]] bool has_bytes(const Slot& slot, Term term) const {
+        return std::memcmp(bytes_.data() + offsets_[static_cast<std::size_t>(slot.number)], term.data, term.size) == 0;
+    }
+
+    [[gnu::always_inline]] static std::size_t home(TermKey key, std::size_t size) {
+        return static_cast<std::size_t>(
+            term_bytes::fold(key.low ^ 0xa0761d6478bd642full, (key.high + size) ^ 0xe7037ed1a0b428dbull));
+    }
+
+    [[gnu::noinline]] std::int32_t add(std::size_t at, Term term, TermKey key, std::size_t home) {
         if (size() >= std::numeric_limits<std::int32_t>::max() - 1 ||
             term.size > std::numeric_limits<std::uint32_t>::max())
             throw std::length_error("there are too many terms");
-        if (2 * (size() + 1) > slots_.size()) {
-            grow();
-            at = place_of(term, key);
+        if (is_full(size() + 1, slots_.size())) {
+            rehash(slots_.size() * 2);
+            at = place_of(term, key, home);
         }
         const auto number = static_cast<std::int32_t>(size());
         slots_[at] = {key, number, static_cast<std::uint32_t>(term.size)};
@@ -101,110 +247,25 @@ public:
         return number;
     }
 
-    /// Forgets the terms from this number on. The last ones to come leave first, so that no probe sequence breaks.
-    void shrink(std::size_t n_terms) {
-        while (size() > n_terms) {
-            const Term last = term(size() - 1);
-            slots_[place_of(last, key_of(last))] = Slot{};
-            offsets_.pop_back();
-        }
-    }
-
-    /// The numbers of the terms in order of their characters.
-    std::vector<std::int32_t> sorted() const {
-        struct Entry {
-            std::uint64_t start;  ///< the first 8 bytes, so that most comparisons are those of numbers
-            std::int32_t number;
-        };
-        std::vector<Entry> entries(size());
-        for (std::size_t k = 0; k < size(); ++k) {
-            const Term t = term(k);
-            entries[k] = {__builtin_bswap64(term_bytes::load_short(t.data, std::min<std::size_t>(t.size, 8))),
-                          static_cast<std::int32_t>(k)};
-        }
-        std::ranges::sort(entries, [&](const Entry& a, const Entry& b) {
-            if (a.start != b.start) return a.start < b.start;
-            return term(static_cast<std::size_t>(a.number)).view() < term(static_cast<std::size_t>(b.number)).view();
-        });
-        std::vector<std::int32_t> order(size());
-        std::ranges::transform(entries, order.begin(), &Entry::number);
-        return order;
-    }
-
-private:
-    static constexpr std::size_t room = 16;  ///< after the last term, for reading in words
-
-    struct Slot {
-        std::uint64_t key = 0;
-        std::int32_t number = -1;
-        std::uint32_t size = 0;
-    };
-
-    /// The slot that has the term, or the free one where it would go.
-    std::size_t place_of(Term term, std::uint64_t key) const {
-        const std::size_t mask = slots_.size() - 1;
-        for (std::size_t at = home(key, term.size) & mask;; at = (at + 1) & mask) {
-            const Slot& slot = slots_[at];
-            if (slot.number < 0) return at;
-            if (slot.key == key && slot.size == term.size &&
-                (term.size <= 8 || std::memcmp(bytes_.data() + offsets_[static_cast<std::size_t>(slot.number)],
-                                               term.data, term.size) == 0))
-                return at;
-        }
-    }
-
-    static std::size_t home(std::uint64_t key, std::size_t size) {
-        return static_cast<std::size_t>(term_bytes::fold(key ^ 0xa0761d6478bd642full, size ^ 0xe7037ed1a0b428dbull));
-    }
-
-    void grow() {
-        std::vector<Slot> old(slots_.size() * 2);
+    void rehash(std::size_t n_slots) {
+        std::vector<Slot> old(n_slots);
         old.swap(slots_);
-        const std::size_t mask = slots_.size() - 1;
+        mask_ = slots_.size() - 1;
         // In order of arrival, so that `shrink` may take the last ones out again.
         std::vector<const Slot*> by_number(size(), nullptr);
         for (const Slot& slot : old)
             if (slot.number >= 0) by_number[static_cast<std::size_t>(slot.number)] = &slot;
         for (const Slot* slot : by_number) {
-            std::size_t at = home(slot->key, slot->size) & mask;
-            while (slots_[at].number >= 0) at = (at + 1) & mask;
+            std::size_t at = home(slot->key, slot->size) & mask_;
+            while (slots_[at].number >= 0) at = (at + 1) & mask_;
             slots_[at] = *slot;
         }
     }
 
     std::vector<Slot> slots_;
+    std::size_t mask_;
     std::vector<std::size_t> offsets_;
     std::vector<char> bytes_;
-};
-
-/// Terms that wait for their slot to arrive from memory, in order: without them every other lookup would stall.
-/// The bytes of the terms must stay where they are until `flush`.
-class WaitingTerms {
-public:
-    /// Calls take(term, key) for the term that has waited longest, if there is no room.
-    template <class Take>
-    void push(Term term, const TermTable& table, Take&& take) {
-        Waiting& place = ring_[n_ % size];
-        if (n_ >= size) take(place.term, place.key);
-        place = {term, TermTable::key_of(term)};
-        table.prefetch(term, place.key);
-        ++n_;
-    }
-
-    template <class Take>
-    void flush(Take&& take) {
-        for (std::size_t k = n_ > size ? n_ - size : 0; k < n_; ++k) take(ring_[k % size].term, ring_[k % size].key);
-        n_ = 0;
-    }
-
-private:
-    static constexpr std::size_t size = 8;
-    struct Waiting {
-        Term term{};
-        std::uint64_t key = 0;
-    };
-    std::array<Waiting, size> ring_;
-    std::size_t n_ = 0;
 };
 
 }  // namespace ramify
