@@ -3,16 +3,44 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
+#include <iterator>
 #include <memory>
-#include <span>
+#include <new>
 #include <utility>
 #include <vector>
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 #include "base/parallel.hpp"
 #include "bindings/arrays.hpp"
 #include "text/term_rows.hpp"
 
 namespace ramify {
+
+struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+};
+template <class T>
+using FreedArray = std::unique_ptr<T[], Free>;
+
+/// Memory whose content is not set. If it is much, in large pages where the system has them: a page of the usual size
+/// takes as long to come into being as a thousand values to be copied.
+template <class T>
+FreedArray<T> allocate(std::size_t n) {
+    constexpr std::size_t large_page = std::size_t{1} << 21;
+    const std::size_t n_bytes = std::max<std::size_t>(n * sizeof(T), 1);
+    const bool is_large = n_bytes >= 2 * large_page;
+    void* memory = is_large ? std::aligned_alloc(large_page, (n_bytes + large_page - 1) / large_page * large_page)
+                            : std::malloc(n_bytes);
+    if (!memory) throw std::bad_alloc();
+#ifdef __linux__
+    if (is_large) madvise(memory, n_bytes, MADV_HUGEPAGE);
+#endif
+    return FreedArray<T>(static_cast<T*>(memory));
+}
 
 /// Pieces of rows that become one CSR array in the end: allocated once, and copied by several threads.
 class RowArrays {
@@ -31,8 +59,8 @@ public:
             first_value[k] = std::exchange(n_values_, n_values_ + parts_[k].columns.size());
         }
         indptr_.resize(n_rows + 1);
-        indices_ = std::make_unique_for_overwrite<std::int32_t[]>(n_values_);
-        values_ = std::make_unique_for_overwrite<float[]>(n_values_);
+        indices_ = allocate<std::int32_t>(n_values_);
+        values_ = allocate<float>(n_values_);
         parallel_for(parts_.size(), n_values_ < min_values ? 1 : n_threads, [&](std::size_t k, int) {
             auto end = static_cast<std::int64_t>(first_value[k]);
             for (std::size_t row = 0; row < parts_[k].lengths.size(); ++row)
@@ -51,16 +79,16 @@ private:
     static constexpr std::size_t min_values = 100'000;  ///< for several threads
 
     template <class T>
-    Array<T> hand_over(std::unique_ptr<T[]>& values) {
+    Array<T> hand_over(FreedArray<T>& values) {
         T* data = values.get();
-        nb::capsule owner(values.release(), [](void* p) noexcept { delete[] static_cast<T*>(p); });
+        nb::capsule owner(values.release(), [](void* p) noexcept { std::free(p); });
         return Array<T>(data, {n_values_}, owner);
     }
 
     std::vector<TermRows> parts_;
     std::vector<std::int64_t> indptr_;
-    std::unique_ptr<std::int32_t[]> indices_;
-    std::unique_ptr<float[]> values_;
+    FreedArray<std::int32_t> indices_;
+    FreedArray<float> values_;
     std::size_t n_values_ = 0;
 };
 
