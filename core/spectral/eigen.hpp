@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <vector>
 
 #include "base/hashing.hpp"
@@ -75,7 +77,10 @@ template <int B>
 class SubspaceIteration {
 public:
     SubspaceIteration(const SplitProblem& problem, const EigenSettings& settings, int n_threads)
-        : problem_(problem), settings_(settings), matrix_(problem, settings.cg_iterations, n_threads) {}
+        : problem_(problem),
+          settings_(settings),
+          n_threads_(n_threads),
+          matrix_(problem, settings.cg_iterations, n_threads) {}
 
     TopDirection run(std::uint64_t seed) {
         const std::size_t d = problem_.dimension();
@@ -123,31 +128,57 @@ public:
     }
 
 private:
+    /// Runs work(first, last, sums) over chunks of the features and adds up the sums of the chunks, in order: the
+    /// number of threads changes no bit.
+    template <int N, class Work>
+    void sum_over_features(double (&sum)[N], Work&& work) const {
+        constexpr std::int64_t chunk = 8192;
+        const auto d = static_cast<std::int64_t>(problem_.dimension());
+        std::vector<double> part(n_chunks(d, chunk) * N, 0.0);
+        parallel_chunks(d, chunk, n_threads_, [&](std::int64_t first, std::int64_t last, int) {
+            work(static_cast<std::size_t>(first), static_cast<std::size_t>(last), part.data() + first / chunk * N);
+        });
+        for (double& s : sum) s = 0;
+        for (std::size_t k = 0; k < part.size(); ++k) sum[k % N] += part[k];
+    }
+
     /// Takes the balance direction out of every column.
     void project(std::vector<float>& W) const {
-        double along[B] = {};
-        for (std::size_t f = 0; f < problem_.dimension(); ++f)
-            for (int j = 0; j < B; ++j) along[j] += problem_.balance[f] * W[f * B + j];
-        for (std::size_t f = 0; f < problem_.dimension(); ++f)
+        double along[B];
+        sum_over_features(along, [&](std::size_t first, std::size_t last, double* sum) {
+            for (std::size_t f = first; f < last; ++f)
+                for (int j = 0; j < B; ++j) sum[j] += problem_.balance[f] * W[f * B + j];
+        });
+        for_features([&](std::size_t f) {
             for (int j = 0; j < B; ++j)
                 W[f * B + j] = static_cast<float>(W[f * B + j] - along[j] * problem_.balance[f]);
+        });
+    }
+
+    template <class Work>
+    void for_features(Work&& work) const {
+        const auto d = static_cast<std::int64_t>(problem_.dimension());
+        parallel_chunks(d, 8192, n_threads_, [&](std::int64_t first, std::int64_t last, int) {
+            for (std::int64_t f = first; f < last; ++f) work(static_cast<std::size_t>(f));
+        });
     }
 
     /// G = A^T C, made symmetric. Some rows are added up in floats, side by side, before they go into the sum.
     void gram(const std::vector<float>& A, const std::vector<float>& C) {
         constexpr std::size_t n_together = 32;
-        for (auto& row : G_)
-            for (double& g : row) g = 0;
-        for (std::size_t first = 0; first < problem_.dimension(); first += n_together) {
-            float part[B][B] = {};
-            for (std::size_t f = first; f < std::min(problem_.dimension(), first + n_together); ++f)
+        double sum[B * B];
+        sum_over_features(sum, [&](std::size_t from, std::size_t to, double* whole) {
+            for (std::size_t first = from; first < to; first += n_together) {
+                float part[B][B] = {};
+                for (std::size_t f = first; f < std::min(to, first + n_together); ++f)
+                    for (int i = 0; i < B; ++i)
+                        for (int j = 0; j < B; ++j) part[i][j] += A[f * B + i] * C[f * B + j];
                 for (int i = 0; i < B; ++i)
-                    for (int j = 0; j < B; ++j) part[i][j] += A[f * B + i] * C[f * B + j];
-            for (int i = 0; i < B; ++i)
-                for (int j = 0; j < B; ++j) G_[i][j] += part[i][j];
-        }
+                    for (int j = 0; j < B; ++j) whole[i * B + j] += part[i][j];
+            }
+        });
         for (int i = 0; i < B; ++i)
-            for (int j = 0; j < i; ++j) G_[i][j] = G_[j][i] = (G_[i][j] + G_[j][i]) / 2;
+            for (int j = 0; j < B; ++j) G_[i][j] = (sum[i * B + j] + sum[j * B + i]) / 2;
     }
 
     /// Columns of unit length, orthogonal to each other and the balance direction; what depends on the others becomes
@@ -164,12 +195,12 @@ private:
                 for (int i = 0; i < B; ++i)
                     change[i][j] =
                         values[j] > 1e-11 * values[0] ? static_cast<float>(vectors[i][j] / std::sqrt(values[j])) : 0.0f;
-            for (std::size_t f = 0; f < problem_.dimension(); ++f) {
+            for_features([&](std::size_t f) {
                 float row[B] = {};
                 for (int i = 0; i < B; ++i)
                     for (int j = 0; j < B; ++j) row[j] += W[f * B + i] * change[i][j];
                 for (int j = 0; j < B; ++j) W[f * B + j] = row[j];
-            }
+            });
             if (round == 0) project(W);
         }
         return true;
@@ -177,6 +208,7 @@ private:
 
     const SplitProblem& problem_;
     const EigenSettings& settings_;
+    const int n_threads_;
     SplitMatrix<B> matrix_;
     std::vector<float> W_, AW_;
     double G_[B][B];
@@ -196,15 +228,18 @@ inline TopDirection top_direction(const SplitProblem& problem, const EigenSettin
 /// row lies on the boundary, where rounding would decide. If half is reached at the largest value only, it is below
 /// that: both sides have rows unless all values are the same.
 inline double weighted_median(std::span<const double> z, std::span<const double> importance) {
-    std::vector<std::int32_t> order(z.size());
-    for (std::size_t k = 0; k < order.size(); ++k) order[k] = static_cast<std::int32_t>(k);
-    std::ranges::sort(order, [&](std::int32_t a, std::int32_t b) { return z[a] != z[b] ? z[a] < z[b] : a < b; });
+    struct Value {
+        double z, importance;
+    };
+    std::vector<Value> values(z.size());
+    for (std::size_t k = 0; k < z.size(); ++k) values[k] = {z[k], importance[k]};
+    std::ranges::sort(values, std::less<>(), &Value::z);
     double total = 0, reached = 0;
-    for (std::int32_t k : order) total += importance[k];
-    double below = z[order.front()];  // the last value with larger ones after it
-    for (std::size_t at = 0; at + 1 < order.size(); ++at) {
-        const double value = z[order[at]], next = z[order[at + 1]];
-        reached += importance[order[at]];
+    for (const Value& value : values) total += value.importance;
+    double below = values.front().z;  // the last value with larger ones after it
+    for (std::size_t at = 0; at + 1 < values.size(); ++at) {
+        const double value = values[at].z, next = values[at + 1].z;
+        reached += values[at].importance;
         if (next == value) continue;
         below = value + (next - value) / 2;
         if (reached >= total / 2 * (1 - 1e-9)) break;

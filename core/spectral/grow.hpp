@@ -164,8 +164,8 @@ private:
     struct Scratch {
         LocalNumbers features, labels;
         std::vector<float> sums;
-        std::vector<double> count;      ///< by label, zero between two nodes
-        std::vector<double> direction;  ///< by feature, zero between two nodes
+        std::vector<double> count;     ///< by label, zero between two nodes
+        std::vector<float> direction;  ///< by feature, zero between two nodes
     };
 
     Split split(const Node& node, int depth, std::size_t number, int n_threads, Scratch& s) const {
@@ -236,14 +236,14 @@ private:
         }
         if (top.w.empty()) return;
         const double length = prune(top.w);
-        s.direction.resize(static_cast<std::size_t>(n_features_), 0.0);
+        s.direction.resize(static_cast<std::size_t>(n_features_), 0.0f);
         for (std::size_t f = 0; f < feature.size(); ++f)
             if (top.w[f] != 0.0f) s.direction[feature[f]] = top.w[f] = static_cast<float>(top.w[f] / length);
         std::vector<double> z(node.rows.size());
         constexpr std::size_t chunk = 4096;
         parallel_for((z.size() + chunk - 1) / chunk, n_threads, [&](std::size_t task, int) {
             for (std::size_t k = task * chunk; k < std::min(z.size(), (task + 1) * chunk); ++k)
-                for (const Entry& e : view.features(k)) z[k] += s.direction[e.feature] * e.value;
+                for (const Entry& e : view.features(k)) z[k] += static_cast<double>(s.direction[e.feature]) * e.value;
         });
         for (std::uint32_t f : feature) s.direction[f] = 0;
         if (!std::ranges::all_of(z, [](double v) { return std::isfinite(v); })) return;  // values too large to compare

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -12,53 +13,9 @@
 
 #include "base/parallel.hpp"
 #include "base/sparse_rows.hpp"
+#include "spectral/cells.hpp"
 
 namespace ramify {
-
-struct SplitCell {
-    std::uint32_t at;  ///< column in a row, row in a column
-    float value;
-};
-
-/// Rows of cells; of its transpose, too, so that every entry of a product is summed by one thread in a fixed order.
-struct SplitCells {
-    std::vector<std::int64_t> begin{0};
-    std::vector<SplitCell> cells;
-
-    std::size_t size() const { return begin.size() - 1; }
-
-    SplitCells transposed(std::size_t n_columns) const {
-        SplitCells result;
-        result.begin.assign(n_columns + 1, 0);
-        for (const SplitCell& cell : cells) ++result.begin[cell.at + 1];
-        for (std::size_t j = 0; j < n_columns; ++j) result.begin[j + 1] += result.begin[j];
-        result.cells.resize(cells.size());
-        std::vector<std::int64_t> next(result.begin.begin(), result.begin.end() - 1);
-        for (std::size_t i = 0; i < size(); ++i)
-            for (std::int64_t k = begin[i]; k < begin[i + 1]; ++k)
-                result.cells[next[cells[k].at]++] = {static_cast<std::uint32_t>(i), cells[k].value};
-        return result;
-    }
-};
-
-/// out = A * in, B columns side by side.
-template <int B>
-void multiply(const SplitCells& A, const std::vector<float>& in, std::vector<float>& out, int n_threads) {
-    constexpr std::size_t chunk = 4096;
-    out.resize(A.size() * B);
-    parallel_for((A.size() + chunk - 1) / chunk, n_threads, [&](std::size_t task, int) {
-        const std::size_t first = task * chunk, last = std::min(A.size(), first + chunk);
-        for (std::size_t i = first; i < last; ++i) {
-            float sum[B] = {};
-            for (std::int64_t k = A.begin[i]; k < A.begin[i + 1]; ++k) {
-                const float* from = in.data() + static_cast<std::size_t>(A.cells[k].at) * B;
-                const float value = A.cells[k].value;
-                for (int j = 0; j < B; ++j) sum[j] += value * from[j];
-            }
-            for (int j = 0; j < B; ++j) out[i * B + j] = sum[j];
-        }
-    });
-}
 
 /// Where the numbers of features and labels in a node are looked up; as long as there are such, and -1 between two
 /// nodes.
@@ -73,9 +30,18 @@ struct LocalNumbers {
             known.push_back(global);
         }
     }
+    /// The same from several threads at once; what was added is found by `collect`.
+    void mark(std::uint32_t global) {
+        std::atomic_ref<std::int32_t> number(of[global]);
+        if (number.load(std::memory_order_relaxed) < 0) number.store(0, std::memory_order_relaxed);
+    }
+    void collect() {
+        for (std::size_t global = 0; global < of.size(); ++global)
+            if (of[global] >= 0) known.push_back(static_cast<std::uint32_t>(global));
+    }
     /// Numbers what was added, in rising order.
     void settle() {
-        std::ranges::sort(known);
+        if (!std::ranges::is_sorted(known)) std::ranges::sort(known);
         for (std::size_t k = 0; k < known.size(); ++k) of[known[k]] = static_cast<std::int32_t>(k);
     }
     void clear() {
@@ -123,10 +89,26 @@ struct SplitProblem {
 
     SplitProblem(const SplitRows& node, LocalNumbers& features, LocalNumbers& labels, std::vector<float>& sums,
                  bool squares_frequency, int n_threads) {
-        const std::size_t n = node.rows.size();
+        const bool has_classes = number(node, features, labels, n_threads);
+        feature = features.known;
+        if (has_classes)
+            add_up_classes(node, features, labels, sums, squares_frequency, n_threads);
+        else
+            scale_rows(node, features, labels);
+        XT = X.transposed(dimension(), n_threads);
+        if (!has_classes) YT = Y.transposed(labels.known.size(), n_threads);
+        find_balance(node, features, n_threads);
+        features.clear();
+        labels.clear();
+    }
+
+private:
+    /// Numbers the node's features and labels; whether no row has two labels.
+    static bool number(const SplitRows& node, LocalNumbers& features, LocalNumbers& labels, int n_threads) {
         bool has_classes = true;
-        for (std::size_t k = 0; k < n; ++k) {
-            for (const Entry& e : node.features(k)) features.add(e.feature);
+        std::int64_t n_entries = 0;
+        for (std::size_t k = 0; k < node.rows.size(); ++k) {
+            n_entries += node.X.length(node.rows[k]);
             int n_labels = 0;
             node.for_labels(k, [&](std::uint32_t l) {
                 labels.add(l);
@@ -134,99 +116,122 @@ struct SplitProblem {
             });
             has_classes &= n_labels <= 1;
         }
+        // Looking through all features that there are pays only where the node has most of them.
+        if (n_entries < static_cast<std::int64_t>(features.of.size())) {
+            for (std::size_t k = 0; k < node.rows.size(); ++k)
+                for (const Entry& e : node.features(k)) features.add(e.feature);
+        } else {
+            parallel_chunks(std::ssize(node.rows), 4096, n_threads, [&](std::int64_t first, std::int64_t last, int) {
+                for (std::int64_t k = first; k < last; ++k)
+                    for (const Entry& e : node.features(static_cast<std::size_t>(k))) features.mark(e.feature);
+            });
+            features.collect();
+        }
         features.settle();
         labels.settle();
-        feature = features.known;
-        const std::size_t n_labels = labels.known.size();
+        return has_classes;
+    }
+
+    /// The direction of the rows' sum.
+    void find_balance(const SplitRows& node, const LocalNumbers& features, int n_threads) {
         balance.assign(dimension(), 0.0);
-        for (std::size_t k = 0; k < n; ++k)
-            for (const Entry& e : node.features(k)) balance[features.of[e.feature]] += node.importance[k] * e.value;
+        // Parts of the rows have sums of their own. Their number depends on the rows alone, so threads change no bit.
+        const std::size_t n = node.rows.size(), n_parts = n < 65536 ? 1 : 4;
+        std::vector<std::vector<double>> sums(n_parts - 1);
+        parallel_for(n_parts, n_threads, [&](std::size_t part, int) {
+            if (part > 0) sums[part - 1].assign(dimension(), 0.0);
+            std::vector<double>& sum = part > 0 ? sums[part - 1] : balance;
+            for (std::size_t k = n * part / n_parts; k < n * (part + 1) / n_parts; ++k)
+                for (const Entry& e : node.features(k)) sum[features.of[e.feature]] += node.importance[k] * e.value;
+        });
+        for (const auto& sum : sums)
+            for (std::size_t f = 0; f < balance.size(); ++f) balance[f] += sum[f];
         double length = 0;
         for (double v : balance) length += v * v;
         length = std::sqrt(length);
         for (double& v : balance) v = length > 0 ? v / length : 0.0;
-        if (has_classes)
-            add_up_classes(node, features, labels, sums, squares_frequency, n_threads);
-        else
-            scale_rows(node, features, labels);
-        XT = X.transposed(dimension());
-        if (!has_classes) YT = Y.transposed(n_labels);
-        features.clear();
-        labels.clear();
     }
 
-private:
     void add_up_classes(const SplitRows& node, const LocalNumbers& features, const LocalNumbers& labels,
                         std::vector<float>& sums, bool squares_frequency, int n_threads) {
         const std::size_t n_classes = labels.known.size();
-        std::vector<std::int64_t> begin(n_classes + 1, 0);
+        std::vector<std::int64_t> begin(n_classes + 1, 0), room(n_classes + 1, 0);
         for (std::size_t k = 0; k < node.rows.size(); ++k)
-            node.for_labels(k, [&](std::uint32_t l) { ++begin[labels.of[l] + 1]; });
-        for (std::size_t c = 0; c < n_classes; ++c) begin[c + 1] += begin[c];
+            node.for_labels(k, [&](std::uint32_t l) {
+                ++begin[labels.of[l] + 1];
+                room[labels.of[l] + 1] += std::ssize(node.features(k));
+            });
+        for (std::size_t c = 0; c < n_classes; ++c) {
+            begin[c + 1] += begin[c];
+            room[c + 1] += room[c];
+        }
         std::vector<std::int32_t> row(static_cast<std::size_t>(begin.back()));
         std::vector<std::int64_t> next(begin.begin(), begin.end() - 1);
         for (std::size_t k = 0; k < node.rows.size(); ++k)
             node.for_labels(k, [&](std::uint32_t l) { row[next[labels.of[l]]++] = static_cast<std::int32_t>(k); });
         const double total = std::accumulate(node.importance.begin(), node.importance.end(), 0.0);
-        // Chunks of classes side by side, each with sums of its own; put together in order.
+        X.begin.assign(room.begin(), room.end() - 1);
+        X.end = X.begin;
+        X.cells = std::make_unique_for_overwrite<SplitCell[]>(static_cast<std::size_t>(room.back()));
+        // Chunks of classes side by side, each with sums of its own.
         const std::size_t n_chunks = n_threads > 1 ? std::min<std::size_t>(n_classes, 64) : 1;
-        std::vector<SplitCells> part(n_chunks);
         std::vector<std::vector<float>> own(usable_threads(n_threads, n_chunks));
         parallel_for(n_chunks, n_threads, [&](std::size_t chunk, int worker) {
             std::vector<float>& sum = n_chunks > 1 ? own[worker] : sums;
             if (sum.size() < dimension()) sum.resize(dimension(), 0.0f);
-            std::vector<std::uint32_t> touched;
             for (std::size_t c = n_classes * chunk / n_chunks; c < n_classes * (chunk + 1) / n_chunks; ++c) {
                 double mass = 0;
+                SplitCell* const first = X.cells.get() + X.begin[c];
+                SplitCell* last = first;
                 for (std::int64_t at = begin[c]; at < begin[c + 1]; ++at) {
                     const auto k = static_cast<std::size_t>(row[at]);
                     mass += node.importance[k];
                     for (const Entry& e : node.features(k)) {
                         const auto f = static_cast<std::uint32_t>(features.of[e.feature]);
-                        if (sum[f] == 0.0f) touched.push_back(f);
-                        sum[f] += static_cast<float>(node.importance[k] * e.value);
+                        const auto value = static_cast<float>(node.importance[k] * e.value);
+                        // A sum that was zero again is listed twice; there is room for every entry.
+                        if (sum[f] == 0.0f && value != 0.0f) *last++ = {f, 0.0f};
+                        sum[f] += value;
                     }
                 }
-                std::ranges::sort(touched);
                 const double scale = mass > 0 ? 1.0 / std::sqrt(squares_frequency ? total : mass) : 0.0;
-                for (std::uint32_t f : touched) {
-                    if (sum[f] != 0.0f) part[chunk].cells.push_back({f, static_cast<float>(sum[f] * scale)});
-                    sum[f] = 0.0f;
+                SplitCell* kept = first;
+                for (const SplitCell* cell = first; cell < last; ++cell) {
+                    float& s = sum[cell->at];
+                    if (s != 0.0f) *kept++ = {cell->at, static_cast<float>(s * scale)};
+                    s = 0.0f;
                 }
-                touched.clear();
-                part[chunk].begin.push_back(static_cast<std::int64_t>(part[chunk].cells.size()));
+                X.end[c] = kept - X.cells.get();
             }
         });
-        if (n_chunks == 1) {
-            X = std::move(part.front());
-            return;
-        }
-        std::size_t n_cells = 0;
-        for (const SplitCells& p : part) n_cells += p.cells.size();
-        X.cells.reserve(n_cells);
-        for (SplitCells& p : part) {
-            const auto before = static_cast<std::int64_t>(X.cells.size());
-            X.cells.insert(X.cells.end(), p.cells.begin(), p.cells.end());
-            for (std::size_t c = 1; c < p.begin.size(); ++c) X.begin.push_back(before + p.begin[c]);
-            std::vector<SplitCell>().swap(p.cells);
-        }
     }
 
     void scale_rows(const SplitRows& node, const LocalNumbers& features, const LocalNumbers& labels) {
         diagonal.assign(labels.known.size(), 0.0f);
         std::vector<double> mass(labels.known.size(), 0.0);
-        for (std::size_t k = 0; k < node.rows.size(); ++k) {
+        const std::size_t n = node.rows.size();
+        std::int64_t n_entries = 0, n_given = 0;
+        for (std::size_t k = 0; k < n; ++k) {
+            n_entries += std::ssize(node.features(k));
+            node.for_labels(k, [&](std::uint32_t) { ++n_given; });
+        }
+        X.reserve(n, n_entries);
+        Y.reserve(n, n_given);
+        std::int64_t x = 0, y = 0;
+        for (std::size_t k = 0; k < n; ++k) {
             const auto root = static_cast<float>(std::sqrt(node.importance[k]));
+            X.begin.push_back(x);
+            Y.begin.push_back(y);
             node.for_labels(k, [&](std::uint32_t l) {
-                Y.cells.push_back({static_cast<std::uint32_t>(labels.of[l]), root});
+                Y.cells[y++] = {static_cast<std::uint32_t>(labels.of[l]), root};
                 mass[labels.of[l]] += node.importance[k];
             });
-            Y.begin.push_back(static_cast<std::int64_t>(Y.cells.size()));
             // A row without labels has no part in the labels' space.
-            if (Y.begin[k + 1] > Y.begin[k])
+            if (y > Y.begin[k])
                 for (const Entry& e : node.features(k))
-                    X.cells.push_back({static_cast<std::uint32_t>(features.of[e.feature]), root * e.value});
-            X.begin.push_back(static_cast<std::int64_t>(X.cells.size()));
+                    X.cells[x++] = {static_cast<std::uint32_t>(features.of[e.feature]), root * e.value};
+            X.end.push_back(x);
+            Y.end.push_back(y);
         }
         for (std::size_t l = 0; l < mass.size(); ++l) diagonal[l] = static_cast<float>(mass[l]);
     }

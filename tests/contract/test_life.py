@@ -14,9 +14,8 @@ from sklearn.base import clone
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.model_selection import KFold, cross_val_score
 
-from contract.classifiers import CONVERGED
+from contract.classifiers import converged_settings
 from contract.small_data import once_per_path, same
-from ramify import ThresholdClassifier
 from ramify.base import save_load as persist
 
 LABELS = ["Y", "collections", "y"]
@@ -136,9 +135,7 @@ def test_a_weight_of_two_is_a_row_given_twice(make, data, kind):
     weight = np.random.default_rng(0).integers(0, 3, data.X.shape[0])
     Y = labels_of(data, kind)
     rows = np.repeat(np.arange(data.X.shape[0]), weight)
-    clf = make()
-    trained = clf.estimator if isinstance(clf, ThresholdClassifier) else clf
-    converged = CONVERGED.get(type(trained).__name__, {})
+    converged = converged_settings(make())
     weighted = make(**converged).fit(data.X, Y, sample_weight=weight).predict_proba(data.X, threshold=0.0).toarray()
     repeated = make(**converged).fit(data.X[rows], Y[rows]).predict_proba(data.X, threshold=0.0).toarray()
     plain = make(**converged).fit(data.X, Y).predict_proba(data.X, threshold=0.0).toarray()

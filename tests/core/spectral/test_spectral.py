@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse, stats
 
 from ramify import _core
-from ramify.data.synthetic import make_dense, make_multiclass, make_multilabel
+from ramify.data.synthetic import make_dense, make_multilabel
 from ramify.models.spectral import TreeSettings, eigen_split, grow_candidate_tree, purity
 from shared.rows import arrays_of, label_rows, rows_of
 from twins.spectral import exact_split, label_least_squares, plain_leaf, plain_tree
@@ -363,7 +363,6 @@ def test_a_base_classifier_that_does_not_fit_is_refused(name):
 
 @pytest.mark.parametrize("kind", ["spread", "ties", "outlier", "one value and one more"])
 def test_the_median_of_many_values_is_that_of_sorting_all_of_them(kind):
-    """Only the values around the middle are sorted if there are many."""
     rng = np.random.default_rng(0)
     z, importance = rng.normal(size=40_000), rng.uniform(0.1, 1.0, 40_000)
     z = {
@@ -382,8 +381,17 @@ def test_the_median_of_many_values_is_that_of_sorting_all_of_them(kind):
     assert _core.weighted_median(z, importance) == pytest.approx(below, rel=1e-9)
 
 
-def test_threads_change_no_bit_of_a_root_with_every_feature():
-    data = make_multiclass(6000, 300, 200, random_state=0)
-    trees = [grow_candidate_tree(data.X, data.Y, TreeSettings(depth=2, n_candidates=20), n_threads=n) for n in (1, 3)]
+@pytest.mark.parametrize("labels_a_row", [1, 2])
+def test_threads_change_no_bit_of_a_root_whose_rows_and_features_fill_several_chunks(labels_a_row):
+    rng = np.random.default_rng(0)
+    n, n_features, n_labels = 70_000, 20_000, 300
+    X = sparse.csr_array(sparse.random_array((n, n_features), density=3e-4, format="csr", rng=rng, dtype=np.float32))
+    labels = (rng.integers(0, n_labels, n)[:, None] + np.arange(labels_a_row)) % n_labels
+    Y = sparse.csr_array(
+        (np.ones(labels.size, np.float32), np.sort(labels, axis=1).ravel(), np.arange(n + 1) * labels_a_row),
+        shape=(n, n_labels),
+    )
+    trees = [grow_candidate_tree(X, Y, TreeSettings(depth=2, n_candidates=20), n_threads=n) for n in (1, 3)]
+    assert len(trees[0].arrays["child"]) == 7
     for name, array in trees[0].arrays.items():
         np.testing.assert_array_equal(array, trees[1].arrays[name], err_msg=name)
