@@ -64,25 +64,35 @@ def shell_commands(content):
 @pytest.fixture(scope="module")
 def commands(tmp_path_factory):
     """A folder with the command `ramify`."""
-    folder = tmp_path_factory.mktemp("bin")
+    return make_command(tmp_path_factory.mktemp("bin"))
+
+
+def make_command(folder):
     (folder / "ramify").write_text(f'#!/bin/sh\nexec {shlex.join(ramify_command())} "$@"\n')
     (folder / "ramify").chmod(0o755)
     return folder
 
 
-def check_shell(content, folder, place, commands):
+def run_in_shell(command, folder, commands):
+    """What a command of a document prints; None for one that is not run here."""
+    if not command.startswith(tuple(f"{name} " for name in RUN)):
+        return None
     environment = os.environ | {
         "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
         "COLUMNS": "100",
         "PYTHONUTF8": "1",
     }
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8"
+    )
+    return done.stdout + done.stderr
+
+
+def check_shell(content, folder, place, commands):
     for command, expected in shell_commands(content):
-        if not command.startswith(tuple(f"{name} " for name in RUN)):
+        got = run_in_shell(command, folder, commands)
+        if got is None:
             continue
-        done = subprocess.run(
-            ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8"
-        )
-        got = done.stdout + done.stderr
         # Blank lines at the end of an answer cannot be seen in a document.
         assert CloseEnough().check_output(expected.strip() + "\n", got.strip() + "\n", OPTIONS), (
             f"{place}: $ {command}\nexpected:\n{expected}\ngot:\n{got}"
