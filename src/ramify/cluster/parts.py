@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +63,40 @@ def _units(tree: LabelTree, below: NDArray[np.int64], share: int) -> Iterable[tu
         else:
             yield node, False
             stack.extend(reversed(children))
+
+
+def inner_and_whole(
+    tree: LabelTree, size: NDArray[np.int64], share: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Nodes above subtrees of at most a share, the root at least; the roots of these subtrees, and their sizes."""
+    below = _core.subtree_sum(tree.parent, np.ascontiguousarray(size, dtype=np.int64))
+    units = list(_units(tree, below, min(share, int(below[0]) - 1)))
+    top = np.array([node for node, is_whole in units if not is_whole], dtype=np.int64)
+    whole = np.array([node for node, is_whole in units if is_whole], dtype=np.int64)
+    return top, whole, below[whole]
+
+
+def panel_bytes(blocks: dict[str, NDArray[np.generic]], n_nodes: int) -> NDArray[np.int64]:
+    """The bytes of each node's blocks, and of the root's gate."""
+    panels = blocks["panels"].astype(np.int64)
+    index = np.append(panels[1:, 5], len(blocks["index"])) - panels[:, 5] if len(panels) else np.zeros(0, np.int64)
+    size = np.zeros(n_nodes + 1, dtype=np.int64)
+    np.add.at(size, panels[:, 0], 8 * panels.shape[1] + 8 * panels[:, 2] + 4 * index + panels[:, 7])
+    return size
+
+
+def select_blocks(blocks: dict[str, NDArray[np.generic]], nodes: NDArray[np.integer]) -> dict[str, NDArray[Any]]:
+    """The blocks of some nodes, as if only these had been trained."""
+    panels = blocks["panels"]
+    chosen = np.flatnonzero(np.isin(panels[:, 0], nodes))
+    selected: dict[str, NDArray[Any]] = {"panels": panels[chosen].astype(np.int64)}
+    for name, field in {"column_child": 1, "column_scale": 1, "index": 5, "rows": 6}.items():
+        end = np.append(panels[1:, field], len(blocks[name])).astype(np.int64)[chosen]
+        begin = panels[chosen, field].astype(np.int64)
+        pieces = [blocks[name][b:e] for b, e in zip(begin, end, strict=True)]
+        selected[name] = np.concatenate([np.zeros(0, blocks[name].dtype), *pieces])
+        selected["panels"][:, field] = np.cumsum(end - begin) - (end - begin)
+    return {name: selected.get(name, array) for name, array in blocks.items()}
 
 
 def top_nodes(tree: LabelTree, nodes: Nodes) -> Nodes:

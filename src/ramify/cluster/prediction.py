@@ -17,7 +17,8 @@ import numpy as np
 from ramify.base.rows import as_texts
 from ramify.cluster.counter import Counter
 from ramify.cluster.reading import TextsAlone, checked_files
-from ramify.cluster.workers import Workers, ray_workers
+from ramify.cluster.split import Part, Router, is_split, parts_of
+from ramify.cluster.workers import Actor, Workers, ray_workers
 from ramify.common.progress import phase, shown
 from ramify.common.validation import check_choice
 from ramify.data.fasttext import iter_fasttext
@@ -50,7 +51,8 @@ def predict(
     ----------
     model : path or classifier
         A saved model, which every node must see: a worker maps its files, so a node reads them once however many
-        workers it has. Or a fitted classifier, which is saved to a temporary directory first.
+        workers it has. Or a fitted classifier, which is saved to a temporary directory first. Or the directory of
+        `split`: each part is loaded by one worker, and the answers are the same.
     data : list of files, X, or a Ray Dataset
         Files as `ramify predict` takes them, X as `predict_proba` takes it, or a Dataset with a column text or the
         columns indices and values.
@@ -72,7 +74,7 @@ def predict(
         ray_workers(address, n_workers) if workers is None else nullcontext(workers)
     )
     with shown(verbose), connected as hands, _saved(model) as path:
-        how = {"top_k": top_k, "threshold": threshold, "format": format}
+        how = {"top_k": top_k, "threshold": threshold, "format": format, "parts": _started_parts(hands, path)}
         sources = _sources(hands, data)
         targets = [(directory / f"part-{k:05d}.{format}").resolve() for k in range(len(sources))]
         running = [
@@ -86,6 +88,17 @@ def predict(
                 hands.get(running[place])
                 counter.done += 1
     return targets
+
+
+def _started_parts(workers: Workers, model: Path) -> list[Actor] | None:
+    """The parts of a split model, each on a worker."""
+    if not is_split(model):
+        return None
+    return [workers.start(Part, str(path), n_bytes=_bytes_of(path)) for path in parts_of(model)]
+
+
+def _bytes_of(directory: Path) -> int:
+    return sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())
 
 
 def _saved(model: Any) -> AbstractContextManager[Any]:
@@ -141,32 +154,41 @@ def _loaded(path: str, stamp: int) -> Any:
     return model
 
 
-def _model(path: str) -> Any:
+def _model(path: str, how: dict[str, Any]) -> Any:
+    """The model; of a split one its router."""
+    if how["parts"] is not None:
+        return Router(path, how["parts"])
     return _loaded(path, os.stat(Path(path) / "manifest.json").st_mtime_ns)
 
 
 def predict_file(model: str, path: str, target: str, how: dict[str, Any]) -> int:
     """Answer the rows of a file, a chunk at a time."""
-    return _write(_model(model), _chunks_of(path), target, how)
+    return _write(_model(model, how), _chunks_of(path), target, how)
 
 
 def predict_rows(model: str, rows: Any, target: str, how: dict[str, Any]) -> int:
     """Answer rows or texts."""
-    chunks = ((rows[k : k + CHUNK], rows[k : k + CHUNK] if isinstance(rows, list) else None) for k in _starts(rows))
-    return _write(_model(model), chunks, target, how)
+    return _write(_model(model, how), _chunks(rows), target, how)
 
 
 def predict_block(model: str, block: Any, target: str, how: dict[str, Any]) -> int:
     """Answer a block of a Ray Dataset."""
-    loaded = _model(model)
+    loaded = _model(model, how)
     if "text" in block.column_names:
-        return predict_rows(model, block.column("text").to_pylist(), target, how)
+        return _write(loaded, _chunks(block.column("text").to_pylist()), target, how)
     from scipy import sparse
 
     indices, values = block.column("indices").to_pylist(), block.column("values").to_pylist()
     indptr = np.cumsum([0, *map(len, indices)])
     arrays = (np.array(list(itertools.chain(*values)), np.float32), np.array(list(itertools.chain(*indices))), indptr)
-    return predict_rows(model, sparse.csr_array(arrays, shape=(len(indices), loaded.n_features_in_)), target, how)
+    rows = sparse.csr_array(arrays, shape=(len(indices), loaded.n_features_in_))
+    return _write(loaded, _chunks(rows), target, how)
+
+
+def _chunks(rows: Any) -> Iterator[tuple[Any, Sequence[str] | None]]:
+    for first in _starts(rows):
+        part = rows[first : first + CHUNK]
+        yield part, part if isinstance(rows, list) else None
 
 
 def _starts(rows: Any) -> range:

@@ -21,6 +21,16 @@ class ClusterError(OSError):
     """A task failed on a worker, or no cluster could be reached."""
 
 
+class Actor(Protocol):
+    """An object on a worker."""
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """A reference to what a method returns."""
+
+    def get(self, reference: Any) -> Any:
+        """Its value."""
+
+
 class Workers(Protocol):
     """Runs functions on values that it keeps. A reference stands for a value, and may be an argument."""
 
@@ -37,6 +47,35 @@ class Workers(Protocol):
 
     def completed(self, references: Sequence[Any]) -> Iterator[int]:
         """The place of each reference, as soon as its value is there."""
+
+    def start(self, kind: Callable[..., Any], *arguments: Any, n_bytes: int) -> Actor:
+        """An object that stays on a worker with this much memory to spare."""
+
+
+class LocalActor:
+    """An object of this process."""
+
+    def __init__(self, held: Any) -> None:
+        self._held = held
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        return getattr(self._held, method)(*arguments)
+
+    def get(self, reference: Any) -> Any:
+        return reference
+
+
+class RayActor:
+    """An object on a Ray worker, which starts again elsewhere if that dies."""
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        return getattr(self._handle, method).remote(*arguments)
+
+    def get(self, reference: Any) -> Any:
+        return import_ray().get(reference)
 
 
 class InProcess:
@@ -56,6 +95,9 @@ class InProcess:
 
     def completed(self, references: Sequence[Any]) -> Iterator[int]:
         return iter(range(len(references)))
+
+    def start(self, kind: Callable[..., Any], *arguments: Any, n_bytes: int) -> Actor:
+        return LocalActor(kind(*arguments))
 
 
 class RayWorkers:
@@ -89,6 +131,12 @@ class RayWorkers:
         while waiting:
             done, waiting = self._ray.wait(waiting, num_returns=1, fetch_local=False)
             yield from (place[reference] for reference in done)
+
+    def start(self, kind: Callable[..., Any], *arguments: Any, n_bytes: int) -> Actor:
+        # Ray counts the memory, so that no node gets more than it has. Tasks that ask an actor wait for it: no CPU.
+        options = {"num_cpus": 0, "memory": n_bytes, "max_restarts": -1, "max_task_retries": -1}
+        remote = self._ray.remote(scheduling_strategy="SPREAD", **options)(kind)
+        return RayActor(remote.remote(*arguments))
 
 
 def import_ray() -> Any:
