@@ -1,21 +1,65 @@
-"""`--cluster` without a cluster: what the command line says."""
+"""`--cluster`: training and prediction on a Ray of this machine, and what the command says without one."""
 
 import importlib.util
+import json
+import subprocess
+import sys
 
 import pytest
 
-from cli_workspace import workspace
+from cli_workspace import NOTES, RAMIFY, workspace
+from ramify import load
 from ramify.cli.main import run
+from shared.same_model import check_same_model
 
 
-@pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is installed")
 @pytest.mark.parametrize("command", ["train", "predict"])
-def test_without_ray_one_line_says_what_to_install(command, tmp_path, capsys):
+def test_without_ray_one_line_says_what_to_install(command, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)  # as if it were not installed
     folder = workspace()
     model = tmp_path / "model" if command == "train" else folder / "model"
     arguments = [command, folder / "train.txt", "--model", model, "--cluster", "auto"]
     assert run([str(a) for a in (*arguments, *(["--out", tmp_path / "out"] if command == "predict" else []))]) == 2
     assert capsys.readouterr().err.splitlines() == ["error: ramify.cluster needs Ray: pip install 'ramify[ray]'"]
+
+
+needs_ray = pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None,
+    reason="NOT TESTED: ramify.cluster on Ray, which is not installed (make test-cluster)",
+)
+
+
+@needs_ray
+@pytest.mark.parametrize("classifier", ["plt", "fastxml"])
+def test_the_command_trains_and_predicts_on_a_cluster(tmp_path, classifier):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for k, notes in enumerate((NOTES[:20], NOTES[20:])):
+        lines = [json.dumps({"text": text, "labels": labels}) for text, labels in notes]
+        (tmp_path / f"{k}.jsonl").write_text("\n".join(lines))
+        table = pa.table({"text": [text for text, _ in notes], "labels": [labels for _, labels in notes]})
+        pq.write_table(table, tmp_path / f"{k}.parquet")
+    lines = [json.dumps({"text": text, "labels": labels}) for text, labels in NOTES]
+    (tmp_path / "all.jsonl").write_text("\n".join(lines))
+    files = [tmp_path / "0.parquet", tmp_path / "1.parquet"]
+    choice = ["--classifier", classifier, *(["--n-trees", "4"] if classifier == "fastxml" else [])]
+    assert run(list(map(str, ["train", tmp_path / "all.jsonl", "--model", tmp_path / "alone", *choice]))) == 0
+    on_ray = ["--cluster", "local", "--threads", "2"]
+    _run("train", *files, "--model", tmp_path / "model", "--checkpoint", tmp_path / "run", *choice, *on_ray)
+    check_same_model(load(tmp_path / "alone"), load(tmp_path / "model"))
+    said = _run(
+        "predict", *files, "--model", tmp_path / "model", "--out", tmp_path / "out", "--output", "parquet", "-k", "2",
+        *on_ray,
+    )  # fmt: skip
+    assert said.startswith("Answered 2 files: ")
+    answers = [row for k in (0, 1) for row in pq.read_table(tmp_path / "out" / f"part-{k:05d}.parquet").to_pylist()]
+    expected = load(tmp_path / "alone").predict_labels([text for text, _ in NOTES], top_k=2)
+    assert [row["labels"] for row in answers] == [[label for label, _ in row] for row in expected]
+
+
+def _run(*arguments):
+    done = subprocess.run([*RAMIFY, *map(str, arguments)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_several_files_need_a_cluster(tmp_path, capsys):

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from ramify import FastXMLClassifier, PLTClassifier, ThresholdClassifier
-from ramify.cluster import fit
+from ramify.cluster import fit, fitting
 from ramify.cluster.workers import InProcess
+from ramify.common import progress
 from ramify.data.synthetic import make_multilabel
 from shared.same_model import check_same_model
 
@@ -68,6 +69,28 @@ def test_thresholds_around_a_forest_and_texts(data):
     alone = ThresholdClassifier(inner, method="sto", random_state=1).fit(texts, labels)
     shared = fit(ThresholdClassifier(inner, method="sto", random_state=1), (texts, labels), workers=Several(2))
     check_same_model(alone, shared)
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        PLTClassifier(n_trees=2, random_state=0),
+        FastXMLClassifier(n_trees=9, random_state=0),
+        ThresholdClassifier(random_state=0),
+        ThresholdClassifier(FastXMLClassifier(n_trees=3), refit=False, random_state=0),
+    ],
+    ids=lambda given: type(given).__name__,
+)
+def test_one_bar_covers_everything(data, classifier, monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        fitting, "in_steps", lambda steps: made.append(progress.Steps(steps)) or phases.in_steps(made[0])
+    )
+    with progress.shown(False) as phases:
+        fit(classifier, (data.X, data.Y), n_shards=2, workers=Several(2))
+    assert made[0].done == made[0].total
+    expected = {name for name, _ in made[0]._steps} - {"reading shards", "vectorising"}
+    assert expected <= phases.seconds.keys()
 
 
 class Breaks(Several):

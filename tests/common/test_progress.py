@@ -81,3 +81,22 @@ def test_an_error_inside_removes_the_display(monkeypatch):
 def test_a_bad_verbose_is_rejected(data):
     with pytest.raises(ValueError, match="verbose must be True or False"):
         PLTClassifier(verbose="loud").fit(data.X, data.Y)
+
+
+def test_phases_in_steps_are_one_bar_that_only_rises(monkeypatch):
+    terminal, done = Terminal(), []
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    steps = progress.Steps([("reading", 1), ("never", 1), ("tree", 2), ("training", 4), ("tree", 2), ("training", 4)])
+    with progress.shown(True) as phases, phases.in_steps(steps):
+        for name in ("reading", "unexpected", "tree", "training", "tree", "training"):
+            counter = progress.RowCounter(total=2)
+            inside = "detail" if name == "unexpected" else "tree"  # a phase inside a step is no step of its own
+            with progress.phase(name, counter), progress.phase(inside):
+                assert len(phases._display.tasks) == 1
+                done.append(steps.done)
+                counter.done = 1
+                done.append(steps.done)
+    assert done == sorted(done)
+    assert done[4:6] == [143, 214]  # of 14 shares: reading and what never came, then half of the tree
+    assert steps.done == steps.total

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
@@ -40,23 +40,79 @@ class RowCounter:
         return f"{self.rows:,} rows, {self.rows / took:,.0f}/s"
 
 
+class Steps:
+    """A counter over expected steps, each a phase and its share of the work; steps that do not occur count as done.
+
+    >>> steps = Steps([("reading", 1.0), ("training", 3.0)])
+    >>> steps.begin("training", RowCounter())
+    True
+    >>> steps.done, steps.total
+    (250, 1000)
+    """
+
+    total = 1000
+
+    def __init__(self, steps: Sequence[tuple[str, float]]) -> None:
+        self._steps = list(steps)
+        self._at, self._is_inside = -1, False
+        self._counter: Counter | None = None
+
+    def begin(self, name: str, counter: Counter | None) -> bool:
+        """A phase begins; whether it is one of the steps that are left, and not a part of another."""
+        left = [k for k in range(self._at + 1, len(self._steps)) if self._steps[k][0] == name]
+        if self._is_inside or not left:
+            return False
+        self._at, self._is_inside, self._counter = left[0], True, counter
+        return True
+
+    def end(self) -> None:
+        self._is_inside, self._counter = False, None
+
+    @property
+    def done(self) -> int:
+        finished = sum(share for _, share in self._steps[: max(self._at, 0)])
+        if self._at >= 0:
+            counter, fraction = self._counter, 0.0 if self._is_inside else 1.0
+            if counter is not None and counter.total > 0:
+                fraction = min(1.0, counter.done / counter.total)
+            finished += self._steps[self._at][1] * fraction
+        return round(self.total * finished / sum(share for _, share in self._steps))
+
+
 class Phases:
     """The duration of each phase in seconds, and the optional display."""
 
     def __init__(self, display: Progress | None) -> None:
         self.seconds: dict[str, float] = {}
         self._display = display
+        self._steps: Steps | None = None
+        self._bar: TaskID | None = None
 
     @contextmanager
     def phase(self, name: str, counter: Counter | None) -> Iterator[None]:
+        is_step = self._steps is not None and self._steps.begin(name, counter)
         task = self._show(name, counter)
         start = time.perf_counter()
         try:
             yield
         finally:
+            if is_step and self._steps is not None:
+                self._steps.end()
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
             if self._display is not None and task is not None:
                 self._display.remove_task(task)
+
+    @contextmanager
+    def in_steps(self, steps: Steps) -> Iterator[None]:
+        """Show the phases inside the block as one bar."""
+        self._bar = self._show("", steps)
+        self._steps = steps
+        try:
+            yield
+        finally:
+            self._steps = None
+            if self._display is not None and self._bar is not None:
+                self._display.remove_task(self._bar)
 
     def stop(self) -> None:
         """Remove the display and restore the cursor."""
@@ -65,6 +121,9 @@ class Phases:
 
     def _show(self, name: str, counter: Counter | None) -> TaskID | None:
         if self._display is None:
+            return None
+        if self._steps is not None and self._bar is not None:
+            self._display.update(self._bar, description=name)
             return None
         return self._display.add_task(name, total=None, counter=counter, rows="")
 
@@ -107,6 +166,17 @@ def phase(name: str, counter: Counter | None = None) -> Iterator[None]:
         yield
         return
     with phases.phase(name, counter):
+        yield
+
+
+@contextmanager
+def in_steps(steps: Sequence[tuple[str, float]]) -> Iterator[None]:
+    """Show the phases inside the block as one bar: `steps` are expected phases, each with its share of the work."""
+    phases = _current.get()
+    if phases is None:
+        yield
+        return
+    with phases.in_steps(Steps(steps)):
         yield
 
 
