@@ -1,5 +1,7 @@
 """Rows mapped from files: the same model, and hardly any memory of our own."""
 
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -8,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ramify import PLTClassifier
+from ramify import PLTClassifier, load
 from ramify.data.mapped import load_mapped, save_mapped
 from ramify.data.synthetic import make_multilabel
 from ramify.models.plt.block_trainer import mapped_directory
@@ -39,9 +41,7 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path):
         load_mapped(tmp_path)
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the memory of the process from /proc")
-def test_training_on_mapped_rows_takes_little_memory_of_its_own(tmp_path):
-    n_rows, n_features, per_row = 8000, 4000, 500  # 32 MB
+def _mapped_rows(folder, n_rows, n_features=4000, per_row=500):
     rng = np.random.default_rng(0)
 
     def piece(n):
@@ -53,8 +53,53 @@ def test_training_on_mapped_rows_takes_little_memory_of_its_own(tmp_path):
             (values, columns.ravel(), np.arange(0, n * per_row + 1, per_row)), shape=(n, n_features)
         )
 
-    X = save_mapped(tmp_path, (piece(500) for _ in range(n_rows // 500)))
-    Y = sparse.csr_array((rng.random((n_rows, 8)) < 0.2).astype(np.float32))
+    X = save_mapped(folder, (piece(500) for _ in range(n_rows // 500)))
+    return X, sparse.csr_array((rng.random((n_rows, 8)) < 0.2).astype(np.float32))
+
+
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="reads the memory of the process from /proc"
+)
+
+# What is allocated beyond the imports is limited to a third of X; pages of mapped files are not allocated.
+UNDER_A_LIMIT = """
+import resource, sys
+import numpy as np
+from scipy import sparse
+from ramify import PLTClassifier
+from ramify.data.mapped import load_mapped
+
+folder, target, is_mapped = sys.argv[1], sys.argv[2], sys.argv[3] == "mapped"
+X, Y = load_mapped(folder), sparse.load_npz(folder + "-labels.npz")
+PLTClassifier(random_state=0, n_jobs=1).fit(X[:50], Y[:50])  # imports and buffers of the first time
+lines = open("/proc/self/status").read().splitlines()
+before = 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmData:"))
+resource.setrlimit(resource.RLIMIT_DATA, (before + 8 * X.nnz // 3,) * 2)
+if not is_mapped:
+    X = sparse.csr_array((np.array(X.data), np.array(X.indices), np.array(X.indptr)), shape=X.shape)
+PLTClassifier(random_state=0, n_jobs=1).fit(X, Y).save(target)
+"""
+
+
+@needs_proc
+def test_three_times_the_memory_limit_gives_the_same_bits(tmp_path):
+    X, Y = _mapped_rows(tmp_path / "rows", 16_000)  # 64 MB, so 21 MB may be allocated
+    sparse.save_npz(tmp_path / "rows-labels.npz", Y)
+
+    def run(kind):
+        command = [sys.executable, "-c", UNDER_A_LIMIT, str(tmp_path / "rows"), str(tmp_path / kind), kind]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert "MemoryError" in run("in memory").stderr  # the limit is one
+    done = run("mapped")
+    assert done.returncode == 0, done.stderr
+    in_memory = sparse.csr_array((np.array(X.data), np.array(X.indices), np.array(X.indptr)), shape=X.shape)
+    check_same_model(PLTClassifier(random_state=0).fit(in_memory, Y), load(tmp_path / "mapped"))
+
+
+@needs_proc
+def test_training_on_mapped_rows_takes_little_memory_of_its_own(tmp_path):
+    X, Y = _mapped_rows(tmp_path, 8000)  # 32 MB
     PLTClassifier(random_state=0).fit(X[:50], Y[:50])  # imports and buffers of the first time
     peak, stop = [_own_memory()], threading.Event()
 
