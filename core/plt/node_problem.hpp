@@ -3,9 +3,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <new>
 #include <span>
@@ -43,18 +45,39 @@ private:
     std::size_t capacity_ = 0;
 };
 
+/// Features that occur in one row of a node only always move together: their weights are the row's values times one
+/// number per child. So the solver sees them as one feature whose value is their length, which leaves all scores and
+/// steps as they are. Near the leaves most features are such, and what is left fits the cache.
 struct NodeProblem {
-    std::vector<const Entry*> row;
+    /// Where the weights of a feature are: a line of the solver's weights, times a ratio.
+    struct Place {
+        std::uint32_t line;
+        float ratio;
+    };
+    /// A feature that shares its line.
+    struct Merged {
+        std::uint32_t number;
+        float ratio;
+    };
+
+    std::vector<const Entry*> row;  ///< training rows name lines; rows that are held out name features by number
     std::vector<int> length;
     std::vector<float> squared_norm, weight;
     std::vector<std::int64_t> entry;     ///< of NodeRows
-    std::vector<std::uint32_t> feature;  ///< local number -> feature; empty: numbers are the features themselves
+    std::vector<std::uint32_t> feature;  ///< number -> feature; empty: numbers are the features themselves, and lines
+    std::vector<Place> place;            ///< by number
+    std::vector<std::uint32_t> number_of_line;  ///< of the lines of single features, which come first
+    std::vector<Merged> merged;                 ///< features of the other lines
+    std::vector<std::size_t> merged_begin;      ///< per line of merged features, one more at the end
+    std::vector<float> largest_ratio;           ///< per line of merged features
     std::vector<Entry> local;
-    std::size_t n_features = 0;
+    std::size_t n_features = 0, n_lines = 0;
     std::vector<std::int32_t> child, column_of_child;
-    std::size_t n_train = 0;  ///< rows beyond these are held out, for scoring
-    std::vector<std::int32_t>
-        local_number;  ///< scratch: feature -> local number + 1, 0 for none; always zero between nodes
+    std::size_t n_train = 0;           ///< rows beyond these are held out, for scoring
+    std::vector<std::int32_t> number;  ///< scratch: feature -> number + 1, 0 for none; always zero between nodes
+
+    bool has_numbers() const { return !place.empty(); }
+    Place place_of(std::uint32_t number) const { return has_numbers() ? place[number] : Place{number, 1.0f}; }
 
     int n_tiles() const { return (static_cast<int>(child.size()) + max_tile_columns - 1) / max_tile_columns; }
     int tile_columns(int tile) const {
@@ -93,6 +116,7 @@ public:
 
     void prepare(const NodeTask& task, NodeProblem& p) const {
         p.row.clear(), p.length.clear(), p.squared_norm.clear(), p.weight.clear(), p.entry.clear(), p.feature.clear();
+        p.place.clear(), p.number_of_line.clear(), p.merged.clear(), p.merged_begin.clear(), p.largest_ratio.clear();
         std::size_t non_zeros = 0;
         for (bool held_out : {false, true}) {
             for (std::int64_t e = rows_.begin[task.node]; e < rows_.begin[task.node + 1]; ++e) {
@@ -115,7 +139,8 @@ public:
         }
         const auto n_columns = static_cast<std::size_t>(n_features_);
         if (non_zeros > 8 * n_columns)
-            p.n_features = n_columns;  // most features occur: renumbering them would cost more than it saves
+            p.n_features = p.n_lines =
+                n_columns;  // most features occur: renumbering them would cost more than it saves
         else
             number_locally(p, non_zeros);
 
@@ -154,7 +179,7 @@ public:
         problem.squared_norm = p.squared_norm.data();
         problem.row_weight = p.weight.empty() ? nullptr : p.weight.data();
         problem.positive = space.positive.data();
-        problem.weights = space.weights.zeroed(p.n_features * stride);
+        problem.weights = space.weights.zeroed(p.n_lines * stride);
         problem.dual = space.dual.zeroed(static_cast<std::size_t>(n_rows) * stride);
         problem.active = space.active.data();
         problem.order = space.order.data();
@@ -168,16 +193,12 @@ public:
 
 private:
     void number_locally(NodeProblem& p, std::size_t non_zeros) const {
-        auto& number = p.local_number;
+        constexpr std::uint32_t merged = std::numeric_limits<std::uint32_t>::max();
+        auto& number = p.number;
         number.resize(n_features_, 0);
-        for (std::size_t r = 0; r < p.row.size(); ++r)
-            for (int k = 0; k < p.length[r]; ++k) {
-                const std::uint32_t f = p.row[r][k].feature;
-                if (!number[f]) {
-                    number[f] = 1;
-                    p.feature.push_back(f);
-                }
-            }
+        for (std::size_t r = 0; r < p.n_train; ++r)  // counts first; features of held-out rows alone have no weights
+            for (int k = 0; k < p.length[r]; ++k)
+                if (const std::uint32_t f = p.row[r][k].feature; number[f]++ == 0) p.feature.push_back(f);
         if (p.feature.size() * 16 < number.size()) {
             std::ranges::sort(p.feature);
         } else {  // looking at all of them is cheaper than sorting
@@ -185,17 +206,56 @@ private:
             for (std::size_t f = 0; f < number.size(); ++f)
                 if (number[f]) p.feature.push_back(static_cast<std::uint32_t>(f));
         }
-        for (std::size_t k = 0; k < p.feature.size(); ++k) number[p.feature[k]] = static_cast<std::int32_t>(k);
+        p.n_features = p.feature.size();
+        p.place.resize(std::max<std::size_t>(p.n_features, 1));
+        for (std::size_t k = 0; k < p.n_features; ++k) {
+            std::int32_t& count = number[p.feature[k]];
+            const bool is_merged = count == 1;
+            p.place[k] = {is_merged ? merged : static_cast<std::uint32_t>(p.number_of_line.size()), 1.0f};
+            if (!is_merged) p.number_of_line.push_back(static_cast<std::uint32_t>(k));
+            count = static_cast<std::int32_t>(k) + 1;
+        }
         p.local.clear();
         p.local.reserve(non_zeros);
         for (std::size_t r = 0; r < p.row.size(); ++r) {
-            const Entry* from = p.row[r];
-            p.row[r] = p.local.data() + p.local.size();
-            for (int k = 0; k < p.length[r]; ++k)
-                p.local.push_back({static_cast<std::uint32_t>(number[from[k].feature]), from[k].value});
+            const std::span<const Entry> from(p.row[r], static_cast<std::size_t>(p.length[r]));
+            const std::size_t first = p.local.size(), first_merged = p.merged.size();
+            for (const Entry& e : from) {
+                const std::int32_t found = number[e.feature];
+                if (found == 0) continue;
+                const auto at = static_cast<std::uint32_t>(found - 1);
+                if (r >= p.n_train)
+                    p.local.push_back({at, e.value});
+                else if (p.place[at].line == merged)
+                    p.merged.push_back({at, e.value});
+                else
+                    p.local.push_back({p.place[at].line, e.value});
+            }
+            if (p.merged.size() > first_merged) merge_features(p, first_merged);
+            p.row[r] = p.local.data() + first;
+            p.length[r] = static_cast<int>(p.local.size() - first);
         }
+        p.merged_begin.push_back(p.merged.size());
+        p.n_lines = p.number_of_line.size() + p.largest_ratio.size();
         for (std::uint32_t f : p.feature) number[f] = 0;
-        p.n_features = p.feature.size();
+    }
+
+    /// The last features of p.merged, all of one row, become one: the next line.
+    static void merge_features(NodeProblem& p, std::size_t first) {
+        const auto line = static_cast<std::uint32_t>(p.number_of_line.size() + p.largest_ratio.size());
+        const std::span<NodeProblem::Merged> features = std::span(p.merged).subspan(first);
+        double squares = 0;
+        for (const auto& f : features) squares += static_cast<double>(f.ratio) * f.ratio;
+        const auto length = static_cast<float>(std::min<double>(std::sqrt(squares), std::numeric_limits<float>::max()));
+        float largest = 0;
+        for (auto& f : features) {
+            f.ratio = length > 0 ? f.ratio / length : 0.0f;
+            largest = std::max(largest, std::abs(f.ratio));
+            p.place[f.number] = {line, f.ratio};
+        }
+        p.merged_begin.push_back(first);
+        p.largest_ratio.push_back(largest);
+        p.local.push_back({line, length});
     }
 
     /// Bit c of the answer: column first + c is positive in this entry.

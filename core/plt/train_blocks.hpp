@@ -125,7 +125,7 @@ public:
                 scores[owner].resize(n_solvers);
                 for (auto& of_solver : scores[owner]) of_solver.resize((p.row.size() - p.n_train) * p.child.size());
             },
-            [&](int owner, int tile, int solver, int stride, TileScratch& space) {
+            [&](int owner, int tile, int solver, int stride, const TileScratch& space) {
                 score_held_out(problem_[owner], tile, stride, space, solvers[solver].prune, scores[owner][solver]);
             },
             [&](const NodeTask& task, int owner) {
@@ -187,18 +187,19 @@ private:
     }
 
     /// Scores of the held-out rows for the columns of a tile, into scores[row][column].
-    void score_held_out(const NodeProblem& p, int tile, int stride, TileScratch& space, float prune,
+    void score_held_out(const NodeProblem& p, int tile, int stride, const TileScratch& space, float prune,
                         std::vector<float>& scores) const {
         const int n_columns = p.tile_columns(tile);
-        float* weights = space.weights.data();
-        for (std::size_t k = 0; k < p.n_features * stride; ++k)
-            weights[k] = std::abs(weights[k]) > prune ? weights[k] : 0.0f;
         for (std::size_t r = p.n_train; r < p.row.size(); ++r) {
             std::array<float, max_tile_columns> score{};
             for (int k = 0; k < p.length[r]; ++k) {
                 const Entry x = p.row[r][k];
-                const float* w = weights + static_cast<std::size_t>(x.feature) * stride;
-                for (int c = 0; c < stride; ++c) score[c] += w[c] * x.value;
+                const auto [line, ratio] = p.place_of(x.feature);
+                const float* w = space.weights.data() + static_cast<std::size_t>(line) * stride;
+                for (int c = 0; c < stride; ++c) {
+                    const float weight = w[c] * ratio;
+                    score[c] += (std::abs(weight) > prune ? weight : 0.0f) * x.value;
+                }
             }
             std::copy_n(score.begin(), n_columns,
                         scores.begin() +
@@ -231,31 +232,44 @@ private:
         const float* weights = space.weights.data();
         const int n_columns = p.tile_columns(tile), n_groups = (n_columns + group_columns - 1) / group_columns;
         const int first_group = tile * max_tile_columns % max_panel_columns / group_columns;
+        const std::size_t n_single = p.has_numbers() ? p.number_of_line.size() : p.n_lines;
         std::array<float, max_tile_columns> largest{}, inverse{};
         frozen.groups.clear();
         frozen.scale.clear();
-        for (std::size_t f = 0; f < p.n_features; ++f)
+        auto keep = [&](std::size_t number, int group) {
+            frozen.groups.push_back({static_cast<std::uint32_t>(number), static_cast<std::uint8_t>(group), {}});
+        };
+        for (std::size_t line = 0; line < p.n_lines; ++line) {
+            const float ratio = line < n_single ? 1.0f : p.largest_ratio[line - n_single];
             for (int g = 0; g < n_groups; ++g) {
-                const float* w = weights + f * stride + g * group_columns;
-                float* largest_here = largest.data() + g * group_columns;
-                unsigned n_kept = 0;
+                const float* w = weights + line * stride + g * group_columns;
+                float *column = largest.data() + g * group_columns, most = 0;
                 for (int c = 0; c < group_columns; ++c) {
-                    const float size = std::abs(w[c]);
-                    largest_here[c] = largest_here[c] < size ? size : largest_here[c];
-                    n_kept += size > prune;
+                    const float size = std::abs(w[c]), scaled = size * ratio;
+                    column[c] = column[c] < scaled ? scaled : column[c];
+                    most = most < size ? size : most;
                 }
-                if (n_kept > 0)
-                    frozen.groups.push_back({static_cast<std::uint32_t>(f), static_cast<std::uint8_t>(g), {}});
+                if (!(most * ratio > prune)) continue;
+                if (line < n_single) {
+                    keep(p.has_numbers() ? p.number_of_line[line] : line, g);
+                    continue;
+                }
+                const std::size_t m = line - n_single;
+                for (std::size_t k = p.merged_begin[m]; k < p.merged_begin[m + 1]; ++k)
+                    if (most * std::abs(p.merged[k].ratio) > prune) keep(p.merged[k].number, g);
             }
+        }
         for (int c = 0; c < n_columns; ++c) {
             frozen.scale.push_back(largest[c] / 127.0f);
             inverse[c] = largest[c] > 0 ? 127.0f / largest[c] : 0.0f;
         }
         for (FrozenGroup& group : frozen.groups) {
-            const float *w = weights + std::size_t{group.feature} * stride + group.group * group_columns,
+            const auto [line, ratio] = p.place_of(group.feature);
+            const float *w = weights + std::size_t{line} * stride + group.group * group_columns,
                         *times = inverse.data() + group.group * group_columns;
             for (int c = 0; c < group_columns; ++c) {
-                const float kept = std::abs(w[c]) > prune ? w[c] * times[c] : 0.0f;
+                const float weight = w[c] * ratio;
+                const float kept = std::abs(weight) > prune ? weight * times[c] : 0.0f;
                 // Rounds to the nearest as lrint does, but in vectors: added to 1.5 * 2^23, a number ends in the lowest
                 // bits.
                 group.weight[c] = static_cast<std::int8_t>(std::bit_cast<std::int32_t>(kept + 12582912.0f));
