@@ -88,8 +88,9 @@ $(VENV)/installed: $(VENV)/tools $(SOURCES)
 PRELOAD = LD_PRELOAD="$$(for library in $(1) stdc++; do $${CXX:-c++} -print-file-name=lib$$library.so; done | tr '\n' ' ')"
 ADDRESS_PYTHON = PYTHONPATH=$(CURDIR)/build/address/package $(call PRELOAD,asan ubsan) ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
   PYTHONMALLOC=malloc $(BIN)/python
-THREAD_PYTHON  = PYTHONPATH=$(CURDIR)/build/thread/package $(call PRELOAD,tsan) \
-  TSAN_OPTIONS="suppressions=$(CURDIR)/core/tsan_suppressions.txt halt_on_error=1 report_signal_unsafe=0" $(BIN)/python
+# The threads of libraries that are compiled without the sanitizer look like races: BLAS and OpenMP use one.
+THREAD_PYTHON  = PYTHONPATH=$(CURDIR)/build/thread/package $(call PRELOAD,tsan) OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+  TSAN_OPTIONS="suppressions=$(CURDIR)/core/tsan_suppressions.txt halt_on_error=1 report_signal_unsafe=0 die_after_fork=0" $(BIN)/python
 UNDER_ADDRESS  = $(ADDRESS_PYTHON) -m pytest -p no:cacheprovider
 UNDER_THREAD   = $(THREAD_PYTHON) -m pytest -p no:cacheprovider
 

@@ -128,13 +128,15 @@ struct NearestRows : NearestRowsArrays<ArrayView> {
 
     void resize(NearestScratch& s) const {
         s.reached.resize(n_rows(), 0.0f);
-        s.query.resize(static_cast<std::size_t>(features.n_features), 0.0f);
+        s.query.resize(posting_begin_.size() - 1, 0.0f);
     }
 
     /// The rows of positive similarity to x, nearest first, until their weights sum up to k, into s.nearest.
     void find(const RowView& x, double k, NearestScratch& s) const {
         s.entries.clear();
         features.append(x.indices, x.values, s.entries);
+        // Features that no row has only count for the length of x.
+        std::erase_if(s.entries, [&](const Entry& e) { return e.feature + std::size_t{1} >= posting_begin_.size(); });
         for (const Entry& e : s.entries) s.query[e.feature] = e.value;
         order_features(s);
         const double slack = 1e-6 + 2e-7 * static_cast<double>(s.entries.size());  // rounding of the sums in `reached`
@@ -200,7 +202,9 @@ private:
     }
 
     void index_rows() {
-        posting_begin_.assign(static_cast<std::size_t>(features.n_features) + 1, 0);
+        // As long as the rows need it, not n_features: a file of a few bytes may give any number.
+        const auto last = std::ranges::max_element(feature);
+        posting_begin_.assign(last == feature.end() ? 1 : static_cast<std::size_t>(*last) + 2, 0);
         for (std::int32_t f : feature) ++posting_begin_[static_cast<std::size_t>(f) + 1];
         for (std::size_t f = 1; f < posting_begin_.size(); ++f) posting_begin_[f] += posting_begin_[f - 1];
         posting_.resize(feature.size());

@@ -22,6 +22,8 @@ from ramify import (
     FilterTreeClassifier,
     LOMTreeClassifier,
     MemoryTreeClassifier,
+    MixtureClassifier,
+    NearestRowsClassifier,
     OnlinePLTClassifier,
     PLTClassifier,
     SpectralTreeClassifier,
@@ -43,6 +45,9 @@ MODELS = {
     "lomtree": lambda: LOMTreeClassifier(random_state=0).fit(TEXTS, CLASSES),
     "filter_tree": lambda: FilterTreeClassifier(random_state=0).fit(TEXTS, CLASSES),
     "memory_tree": lambda: MemoryTreeClassifier(random_state=0).fit(TEXTS, LABELS),
+    "nearest_rows": lambda: NearestRowsClassifier(random_state=0).fit(TEXTS, LABELS),
+    "mixture": lambda: MixtureClassifier(["plt", "nearest-rows"], random_state=0).fit(TEXTS, LABELS),
+    "mixture of a stream": lambda: MixtureClassifier(["online-plt", "memory-tree"]).partial_fit(TEXTS, LABELS),
     "threshold": lambda: ThresholdClassifier(PLTClassifier(), random_state=0).fit(TEXTS, LABELS),
     "threshold of a stream": lambda: ThresholdClassifier(OnlinePLTClassifier()).partial_fit(TEXTS, LABELS),
 }
@@ -147,6 +152,30 @@ def test_a_changed_manifest_is_rejected_or_its_model_works(name):
     outcomes = attack_manifests(n_inputs(100), 11, name)
     report(f"manifests of {name}", outcomes)
     assert outcomes["ModelFileError"]
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [
+        ("filter_tree", ("model", "values", "weight_counted"), 1),
+        ("mixture", ("model", "values", "parts", 1, "options", "k"), "x"),
+        ("mixture", ("model", "values", "parts", 1, "options"), {}),
+        ("mixture of a stream", ("fitted", "schema", "is_stream"), False),
+        ("nearest_rows", ("model", "values", "n_features"), 2**31 - 1),
+        ("nearest_rows", ("fitted", "options", "k"), None),
+    ],
+)
+def test_values_that_fit_no_model_are_rejected(name, place, value):
+    directory, sound = saved(name)
+    manifest = copy.deepcopy(sound)
+    *way, last = place
+    functools.reduce(lambda part, key: part[key], way, manifest)[last] = value
+    try:
+        write_manifest(directory, manifest)
+        with at_most_one_more_gigabyte(), pytest.raises(ModelFileError):
+            save_load.load(directory)
+    finally:
+        write_manifest(directory, copy.deepcopy(sound))
 
 
 @pytest.mark.parametrize("depth", [100, 300, 900, 100_000])

@@ -28,6 +28,7 @@ from ramify.base.training import TrainingData, draw_seed, weighted_rows
 from ramify.common.progress import shown
 from ramify.common.validation import check_jobs, number_of_threads
 from ramify.data.hierarchy import Hierarchy
+from ramify.data.masked import check_no_mask
 from ramify.decide.decisions import check_thresholds
 from ramify.explain.score import ExplainedLabel
 from ramify.registry import make_classifier, presets_of
@@ -234,7 +235,8 @@ class ExtremeClassifier(FittedAttributes, ClassifierMixin, BaseEstimator, ABC): 
         differs = (truth != predicted).astype(np.int64).sum(axis=1) > 0
         weights = None
         if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, predicted, dtype=np.float64)
+            check_no_mask("sample_weight", sample_weight)
+            weights = _check_sample_weight(sample_weight, predicted, dtype=np.float64, ensure_non_negative=True)
             if not weights.sum() > 0:
                 raise ValueError("sample_weight is zero for every row: at least one weight must be above zero")
         return float(np.average(~(differs | has_unknown), weights=weights))

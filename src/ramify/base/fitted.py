@@ -16,12 +16,12 @@ from ramify.base.answers import Threshold, best_columns, best_first, keep_best, 
 from ramify.base.coherent import CoherentAnswers
 from ramify.base.model import NO_OPTIONS, Model, Query, State
 from ramify.base.model_lock import ModelLock
-from ramify.base.online_model import OnlineModel
 from ramify.base.schema import Row, Schema
 from ramify.base.stream_schema import StreamSchema, schema_from_state
 from ramify.common.validation import check_integer, check_number
 from ramify.data.csr import csr_rows
 from ramify.data.hierarchy import Hierarchy
+from ramify.data.masked import check_no_mask
 from ramify.decide.decisions import check_thresholds
 from ramify.explain.score import ExplainedLabel, RaisedBy, Span, Wording
 from ramify.explain.spans import every_row_without_one, supporting_spans
@@ -210,7 +210,11 @@ class FittedModel:
         if np.ndim(threshold) == 0:
             return check_number("threshold", threshold, at_least=0, at_most=1)
         n_labels = self.schema.n_labels
-        per_label = np.ascontiguousarray(threshold, dtype=np.float32)
+        check_no_mask("threshold", threshold)
+        try:
+            per_label = np.ascontiguousarray(threshold, dtype=np.float32)
+        except (TypeError, ValueError):
+            raise ValueError(f"threshold must be one number or one per label ({n_labels}), got {threshold!r}") from None
         if per_label.shape != (n_labels,):
             raise ValueError(f"threshold must be one number or one per label ({n_labels}), got shape {per_label.shape}")
         if not (per_label >= 0).all():
@@ -248,7 +252,7 @@ class FittedModel:
             if not isinstance(array, np.ndarray):
                 raise ValueError(f"{name} must be an array, got {array!r:.60}")
         restored = model_class.from_state(State(model["values"], model["arrays"]))
-        if isinstance(restored, OnlineModel) and not isinstance(schema, StreamSchema):
+        if restored.learns_on and not isinstance(schema, StreamSchema):
             raise ValueError("the model learns from streams, but its schema does not")
         for what in ("n_labels", "n_features"):
             of_model, of_schema = getattr(restored, what), getattr(schema, what)
@@ -265,7 +269,7 @@ class FittedModel:
             restored,
             seed=check_integer("seed", fitted["seed"], at_least=0),
             thresholds=thresholds,
-            options=_checked_options(fitted["options"]),
+            options=checked_options(fitted["options"], restored),
             hierarchy=hierarchy,
         )
 
@@ -286,13 +290,16 @@ class FittedModel:
 _FRACTIONS = {"slack": 1.0, "power": None}
 
 
-def _checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
+def checked_options(options: Mapping[str, Any], model: Model) -> dict[str, Any]:
     """Search options of a file: numbers such as `slack`, or counts of at least one."""
+    for name in model.needed_options:
+        if name not in options:
+            raise ValueError(f"the search option {name} is missing")
     return {name: _checked_option(name, value) for name, value in options.items()}
 
 
 def _checked_option(name: str, value: Any) -> Any:
-    if value is None:
+    if value is None and name == "beam":
         return None
     if name in _FRACTIONS:
         return check_number(name, value, at_least=0, at_most=_FRACTIONS[name])

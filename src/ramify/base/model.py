@@ -66,6 +66,13 @@ class Model(ABC):
     n_labels: int
     n_features: int
     is_multiclass: bool
+    # Search options without which it cannot be asked.
+    needed_options: tuple[str, ...] = ()
+
+    @property
+    def learns_on(self) -> bool:
+        """Whether it learns from streams, with a `StreamSchema`."""
+        return False
 
     @abstractmethod
     def search(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:

@@ -47,6 +47,10 @@ class OnlineModel(Model):
         self.is_multiclass = is_multiclass
         self.learner: Any = self.new_learner(settings)
 
+    @property
+    def learns_on(self) -> bool:
+        return True
+
     @staticmethod
     @abstractmethod
     def new_learner(settings: Mapping[str, Any]) -> Any:

@@ -6,8 +6,7 @@ import bisect
 import functools
 import itertools
 import numbers
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify import _core
-from ramify.data.csr import check_csr, csr_rows
+from ramify.base.odd_rows import check_values, clearer_refusal, shortened
+from ramify.data.csr import MAX_FEATURES, check_csr, csr_rows
+from ramify.data.masked import check_no_mask
 from ramify.data.series import plain_column
 
 
@@ -28,7 +29,7 @@ def as_texts(X: Any) -> Any:
     ['acute chest pain']
     """
     if isinstance(X, str | bytes):
-        raise ValueError(f"X must hold one text a row, got the single text {_shortened(X)}; wrap it in a list: [text]")
+        raise ValueError(f"X must hold one text a row, got the single text {shortened(X)}; wrap it in a list: [text]")
     if hasattr(X, "text_chunks"):
         return X
     X = plain_column(X)
@@ -48,7 +49,7 @@ def as_texts(X: Any) -> Any:
     if types != {str}:
         for row, text in enumerate(rows):
             if not isinstance(text, str):
-                raise ValueError(f"X holds texts, but row {row} is {_shortened(text)}; write '' for an empty text")
+                raise ValueError(f"X holds texts, but row {row} is {shortened(text)}; write '' for an empty text")
     return rows
 
 
@@ -61,6 +62,7 @@ def as_one_row(x: Any) -> Any:
     if isinstance(x, str):
         return [x]
     if not sparse.issparse(x) and not isinstance(x, list) and np.ndim(x) == 1 and as_texts(x) is None:
+        check_no_mask("X", x)
         return np.asarray(x).reshape(1, -1)
     return x
 
@@ -74,42 +76,13 @@ def holds_no_rows(X: Any) -> bool:
     return not sparse.issparse(X) and getattr(X, "ndim", 1) == 1 and hasattr(X, "__len__") and len(X) == 0
 
 
-@contextmanager
-def clearer_refusal(X: Any) -> Iterator[None]:
-    """Replace the error about an odd X by one that says what it is and what to give instead, where that is known."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        said = _said_of_odd_rows(X)
-        if said is None:
-            raise
-        raise ValueError(said) from error
-
-
-def _said_of_odd_rows(X: Any) -> str | None:
-    if X is None or isinstance(X, Iterator):
-        what = "None" if X is None else f"a {type(X).__name__}: give list(X)"
-        return f"X must be an array, a sparse matrix, a DataFrame or a list with one entry a row, got {what}"
-    if isinstance(X, Mapping):
-        return "X is a dict: a row given as feature -> value is for predict_one, explain and learn_one"
-    first = X[0] if isinstance(X, list | tuple) and X else None
-    if isinstance(first, Mapping):
-        return "X is a list of dicts: make rows of them, for instance with scikit-learn's DictVectorizer"
-    if isinstance(first, bytes):
-        return f"row 0 of X is {_shortened(first)}: texts are strings, so decode them first"
-    if hasattr(X, "columns") and hasattr(X, "iloc"):
-        texts = [name for place, name in enumerate(X.columns) if as_texts(X.iloc[:, place].dropna()) is not None]
-        if texts:
-            return f"column {texts[0]!r} of X holds texts: give the texts alone, X[{texts[0]!r}], or only numbers"
-    return None
-
-
 def read_numbers(X: Any, owner: str, *, min_rows: int = 0, min_features: int = 0) -> sparse.csr_array:
     """Rows of numbers as a canonical CSR array; `owner` is the classifier's name, for messages.
 
     Plain numpy arrays and CSR arrays are read here. scikit-learn reads everything else (lists, tables, other sparse
     formats) and words the rejections.
     """
+    check_values(X)
     plain = _plain_numbers(X)
     if plain is None or plain.shape[0] < min_rows or plain.shape[1] < min_features:
         from sklearn.utils import check_array
@@ -117,7 +90,7 @@ def read_numbers(X: Any, owner: str, *, min_rows: int = 0, min_features: int = 0
         if sparse.issparse(X) and getattr(X, "ndim", 0) == 2:
             X = check_csr("X", X)  # before any conversion, which would read where a broken index points
         # Overflow in the conversion becomes infinity, which is rejected by name right after.
-        with np.errstate(over="ignore", invalid="ignore"), clearer_refusal(X):
+        with np.errstate(over="ignore", invalid="ignore"), clearer_refusal(X, as_texts):
             plain = check_array(
                 X,
                 accept_sparse="csr",
@@ -155,18 +128,13 @@ def _all_finite(values: NDArray[Any], n_at_once: int = 1 << 22) -> bool:
     return all(np.isfinite(values[k : k + n_at_once]).all() for k in range(0, len(values), n_at_once))
 
 
-def _shortened(value: Any) -> str:
-    said = repr(value)
-    return said if len(said) <= 60 else said[:57] + "..."
-
-
 def canonical_rows(X: Any) -> sparse.csr_array:
     """Checked numbers as a float32 csr_array: int32 indices, sorted, none twice, no stored zeros.
 
     The caller's arrays are never written to; they are copied if they have to be sorted or cleaned.
     """
-    if X.shape[1] > np.iinfo(np.int32).max:
-        raise ValueError(f"X has {X.shape[1]} columns; at most {np.iinfo(np.int32).max} features are supported")
+    if X.shape[1] > MAX_FEATURES:
+        raise ValueError(f"X has {X.shape[1]} columns; at most {MAX_FEATURES} features are supported")
     if not sparse.issparse(X) and X.dtype == np.float32 and X.flags.c_contiguous and X.size and X.all():
         return full_rows(X)
     rows = check_csr("X", X) if sparse.issparse(X) else sparse.csr_array(X)
@@ -230,6 +198,8 @@ def plain_row(X: Any, n_features: int) -> tuple[NDArray[np.int32], NDArray[np.fl
             values = values.astype(np.float32)
     if indices.dtype != np.int32:
         # In order, with both ends inside: nothing is lost in 32 bits.
+        if indices.dtype.kind not in "iu":
+            return None
         if count and (indices[0] < 0 or indices[-1] >= n_features or not (indices[1:] > indices[:-1]).all()):
             return None
         indices = indices.astype(np.int32)

@@ -18,6 +18,7 @@ from ramify.base.naming import (
     named_features,
     terms_of_text,
 )
+from ramify.base.odd_rows import check_table
 from ramify.base.rows import (
     as_one_row,
     as_texts,
@@ -166,6 +167,8 @@ class Schema:
             return
         from sklearn.utils.validation import _check_feature_names
 
+        if hasattr(X, "columns"):
+            check_table(X)
         stand_in = type(self.owner, (), {})()
         if self.feature_names is not None:
             stand_in.feature_names_in_ = self.feature_names
@@ -298,6 +301,7 @@ def column_names_of(X: Any) -> NDArray[np.object_] | None:
         return None
     from sklearn.utils.validation import _get_feature_names
 
+    check_table(X)
     names: NDArray[np.object_] | None = _get_feature_names(X)
     return names
 

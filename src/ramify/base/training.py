@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from ramify.base.schema import Schema
+from ramify.data.masked import check_no_mask
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ def weighted_rows(
         return rows, indicator, None
     from sklearn.utils.validation import _check_sample_weight
 
+    check_no_mask("sample_weight", sample_weight)
     weight = _check_sample_weight(sample_weight, rows, dtype=np.float32, copy=True, ensure_non_negative=True)
     if not weight.any():
         raise ValueError("sample_weight is zero for every row: at least one weight must be above zero")

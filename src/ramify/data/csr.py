@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 _INT32_MAX = np.iinfo(np.int32).max
+# Models reserve an index for the bias.
+MAX_FEATURES = _INT32_MAX - 1
 
 
 class Compressed(Protocol):
@@ -76,6 +78,7 @@ def check_csr(name: str, array: Any, *, is_copied: bool = False) -> sparse.csr_a
         array.indptr = array.indptr.copy()
     elif array.format in ("csr", "bsr", "csc", "coo"):
         array = copy.deepcopy(array)  # array.copy() would raise scipy's own errors
+    _check_types(name, array)
     rows, columns = ("row", array.shape[0]), ("column", array.shape[1])
     if array.format in ("csr", "bsr"):
         _check_compressed(name, array, rows, columns)
@@ -93,6 +96,25 @@ def check_csr(name: str, array: Any, *, is_copied: bool = False) -> sparse.csr_a
     if len(result.indices) > stored or len(result.data) > stored:  # scipy allows unused space at the end
         result.indices, result.data = result.indices[:stored], result.data[:stored]
     return result
+
+
+def _check_types(name: str, array: Any) -> None:
+    """Check the types of values and index arrays; the array is a copy, whose indices get the machine's byte order."""
+    if array.dtype.kind in "mMSUV":
+        raise ValueError(f"{name} must hold numbers, got values of type {array.dtype}")
+    if array.format == "coo":
+        array.coords = tuple(_integers(name, "coords", indices) for indices in array.coords)
+    elif array.format in ("csr", "csc", "bsr"):
+        for part in ("indptr", "indices"):
+            setattr(array, part, _integers(name, part, getattr(array, part)))
+
+
+def _integers(name: str, part: str, indices: Any) -> NDArray[Any]:
+    if not isinstance(indices, np.ndarray) or indices.ndim != 1 or indices.dtype.kind not in "iu":
+        what = f"of {indices.dtype}, {indices.ndim}-D" if isinstance(indices, np.ndarray) else type(indices).__name__
+        _reject(name, f"its {part} must be a 1-D array of integers, got {what}")
+    native = np.int64 if indices.dtype.kind == "u" else indices.dtype.newbyteorder("=")
+    return indices.astype(native, copy=False)
 
 
 def _check_compressed(name: str, array: Any, major: tuple[str, int], minor: tuple[str, int]) -> None:

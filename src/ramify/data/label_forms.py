@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify.data.csr import check_csr, csr_rows
+from ramify.data.masked import check_no_mask
 from ramify.data.series import plain_column
 
 Kind: TypeAlias = Literal["indicator", "collections", "classes"]
 
 _COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
 _MAX_LABELS = np.iinfo(np.int32).max
+_NUMBERS = (bool, int, float, np.number, np.bool_)
 
 
 def indicator_of(columns: NDArray[np.int32], indptr: NDArray[np.int64], n_labels: int) -> sparse.csr_array:
@@ -42,6 +44,7 @@ def read_labels(Y: Any, kind: Kind | None) -> tuple[Kind, Any]:
 def _read_any(Y: Any, kind: Kind | None) -> tuple[Kind, Any]:
     if sparse.issparse(Y):
         return "indicator", read_indicator(Y)
+    check_no_mask("Y", Y)
     if isinstance(Y, str | bytes | dict | set | frozenset):
         raise ValueError(f"Y must be an array or a list with one entry per row, got a {type(Y).__name__}")
     if isinstance(Y, Iterator):
@@ -103,6 +106,8 @@ def _looks_like_indicator(rows: list[Any]) -> bool:
 def read_indicator(Y: Any) -> sparse.csr_array:
     if getattr(Y, "ndim", 2) != 2:
         raise ValueError(f"Unknown label type: a sparse Y must have 2 dimensions, got {Y.ndim}")
+    if not sparse.issparse(Y):
+        Y = _plain_numbers(np.asarray(Y))
     if Y.dtype.kind not in "biuf":
         raise ValueError(
             f"Unknown label type: a 2-D Y must contain only 0 and 1, got {Y.dtype}; pass label names as lists"
@@ -124,7 +129,32 @@ def read_indicator(Y: Any) -> sparse.csr_array:
     return csr_rows(indicator.data, indicator.indices, indicator.indptr, indicator.shape)
 
 
+def _plain_numbers(Y: NDArray[Any]) -> NDArray[Any]:
+    """A dense Y as scipy takes it: objects that are numbers, half floats and foreign byte order are converted."""
+    if Y.dtype == object:
+        for place, value in enumerate(Y.flat):
+            if _is_missing(value):
+                row, column = divmod(place, Y.shape[1])
+                raise ValueError(
+                    f"Unknown label type: Y has a missing value in row {row}, column {column}: write 0 or 1"
+                )
+        if all(isinstance(value, _NUMBERS) for value in Y.flat):
+            return Y.astype(np.float64)
+    if Y.dtype.kind == "f" and Y.dtype.itemsize < 4:
+        return Y.astype(np.float32)
+    return Y.astype(Y.dtype.newbyteorder("="), copy=False)
+
+
+def _is_missing(value: Any) -> bool:
+    return (
+        value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
+    )
+
+
 def _read_classes(y: NDArray[Any]) -> tuple[Kind, Any]:
+    if y.dtype.kind == "T":  # numpy's strings of any length
+        y = _plain_array(y.tolist(), None)
+    y = y.astype(y.dtype.newbyteorder("="), copy=False)  # model files and the core know one byte order
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         row = int(np.argmin(np.isfinite(y)))
         raise ValueError(f"Input y contains {'NaN' if np.isnan(y[row]) else 'infinity'} in row {row}")
@@ -141,13 +171,13 @@ def _plain_array(rows: list[Any], original: Any) -> NDArray[Any]:
     """Convert entries that are not collections to an array of one plain type."""
     types = set(map(type, rows))
     if all(issubclass(t, str) for t in types) and rows:
-        return (
-            original
-            if isinstance(original, np.ndarray)
-            else np.asarray(rows, dtype=object if _is_pandas(original) else None)
-        )
+        if isinstance(original, np.ndarray):
+            return original
+        # A fixed-width array would cut off zero bytes at the end of a string.
+        keeps_objects = _is_pandas(original) or any(name.endswith("\0") for name in rows)
+        return np.asarray(rows, dtype=object if keeps_objects else None)
     for row, value in enumerate(rows):
-        if value is None or value != value or type(value).__name__ == "NAType":
+        if _is_missing(value):
             raise ValueError(
                 f"Input y contains {'None' if value is None else 'NaN'} in row {row}; remove rows without a class"
             )

@@ -149,7 +149,8 @@ class LabelEncoding:
         labels = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
         if self.kind == "indicator":
             for label in labels:
-                if not isinstance(label, int | np.integer) or not 0 <= label < self.n_labels:
+                is_integer = isinstance(label, int | np.integer) and not isinstance(label, bool)
+                if not is_integer or not 0 <= label < self.n_labels:
                     raise ValueError(f"label {label!r} is not a column of Y; columns are 0 to {self.n_labels - 1}")
             return np.asarray(labels, dtype=np.int32)
         index = self._name_index()
@@ -209,11 +210,18 @@ class LabelEncoding:
 
         Does nothing if Y is a 0/1 array, which has columns already.
         """
+        if isinstance(classes, str | bytes) or not isinstance(classes, Iterable):
+            raise ValueError(f"classes must be a list of labels, got {classes!r}")
         kind, _ = read_labels(Y, None)
-        if kind == "classes":
-            self.extend(np.asarray(classes))
-        elif kind == "collections":
-            self.extend([tuple(classes)])
+        if kind == "indicator":
+            return
+        classes = np.asarray(classes) if hasattr(classes, "dtype") else list(classes)
+        try:
+            self.extend(classes if kind == "classes" else [tuple(classes)])
+        except ValueError as error:
+            raise ValueError(f"classes: {error}") from None
+        if self.kind != kind:
+            raise ValueError(f"classes must be a list of labels, got {classes!r}")
 
     def widen(self, n_labels: int) -> None:
         """Extend a 0/1 array to at least `n_labels` columns."""

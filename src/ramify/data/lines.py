@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 from ramify import _core
 from ramify.common.validation import number_of_threads
 from ramify.data.columns import Columns, TextRow
-from ramify.data.csr import csr_rows
+from ramify.data.csr import MAX_FEATURES, csr_rows
 from ramify.data.dataset import Dataset
 from ramify.data.errors import DataError
 from ramify.data.files import PathLike, check_is_text, data_errors, decode_line, iter_lines, open_unpacked, read_start
@@ -21,8 +21,7 @@ from ramify.data.xmc import data_error, load_xmc, parsed_dataset
 
 LineFormat: TypeAlias = Literal["xmc", "libsvm", "jsonl"]
 
-# Slightly below the limits of 32 bits: models reserve a few indices.
-_MOST_FEATURES, _MOST_LABELS = 2**31 - 2, 2**31 - 1
+_MOST_LABELS = 2**31 - 1
 _HEADER = re.compile(rb"\s*(\d{1,10})[ \t]+(\d{1,10})[ \t]+(\d{1,10})\s*")
 _LONGEST_HEADER = 80
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -136,7 +135,7 @@ class LineParser:
         self.zero_based, self.one_label = zero_based, one_label
         self.on_bad_line = on_bad_line
         self.n_lines = self.n_bad_lines = 0
-        self.max_features = _MOST_FEATURES if max_features is None else max_features
+        self.max_features = MAX_FEATURES if max_features is None else max_features
         self.n_features = 0 if max_features is None else max_features
         self._announced = 0  # rows of the last header not read yet
 

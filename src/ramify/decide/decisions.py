@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from ramify.data.csr import csr_rows
+from ramify.data.masked import check_no_mask
 from ramify.decide.estimates import Estimates
 from ramify.decide.measures import label_measure
 from ramify.metrics._inputs import as_scores
@@ -35,6 +36,7 @@ def kept_labels(scores: sparse.csr_array, is_kept: NDArray[np.bool_]) -> sparse.
 def check_thresholds(thresholds: float | ArrayLike, n_labels: int) -> NDArray[np.float32]:
     """Return one threshold, or one per label, as float32 like the probabilities."""
     allowed = f"thresholds must be one number or one for each of the {n_labels} labels, and at least 0"
+    check_no_mask("thresholds", thresholds)
     try:
         given = np.asarray(thresholds, dtype=np.float32)
     except (TypeError, ValueError) as error:

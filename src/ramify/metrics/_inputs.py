@@ -11,6 +11,7 @@ from scipy.sparse import csr_array, issparse
 
 from ramify.common.validation import check_integer
 from ramify.data.csr import check_csr
+from ramify.data.masked import check_no_mask
 
 # Sums and means of float32 probabilities can exceed 1 by a few units in the last place.
 PROBABILITY_SLACK = 1e-5
@@ -79,6 +80,7 @@ def as_indicator(Y: Any, name: str, *, n_labels: int | None = None) -> csr_array
     if issparse(Y):
         array = _canonical(Y, name)
     else:
+        check_no_mask(name, Y)
         dense = np.asarray(Y)
         if dense.ndim == 1:
             return _one_hot(dense, name, n_labels)
@@ -103,6 +105,7 @@ def as_scores(P: Any, name: str = "P") -> csr_array:
     if issparse(P):
         array = _canonical(P, name)
     else:
+        check_no_mask(name, P)
         dense = np.asarray(P)
         _check_two_dimensions(dense, name)
         _check_numbers(dense.dtype, name)

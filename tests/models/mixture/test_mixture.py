@@ -210,3 +210,10 @@ def test_texts_are_vectorised_once_for_all_parts(tmp_path):
     assert clf.parts_["plt"].n_features_in_ == len(clf.vectorizer_.vocabulary_)
     clf.save(tmp_path / "model")
     assert load(tmp_path / "model").predict(["a green pear"]).tolist() == ["pear"]
+
+
+def test_parts_that_changed_since_learning_began_are_an_error():
+    clf = MixtureClassifier(["online-plt", "memory-tree"], random_state=0).partial_fit(np.eye(4), [0, 1, 0, 1])
+    clf.set_params(parts=["online-plt", "online-oaa"])
+    with pytest.raises(ValueError, match=r"the parts were .*memory-tree.* and are .*online-oaa.* now"):
+        clf.partial_fit(np.eye(4), [0, 1, 0, 1])

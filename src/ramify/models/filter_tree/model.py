@@ -59,7 +59,7 @@ class FilterTreeModel(Model):
         self.n_learned += X.shape[0]
         self.weight_counted += float(X.shape[0] if weight is None else weight.sum(dtype=np.float64))
         # Never so little that another class would be more probable, nor certain.
-        share, least = (self.weight_won + 1) / (self.weight_counted + 2), 2 / (self.n_labels + 1)
+        share, least = min((self.weight_won + 1) / (self.weight_counted + 2), 1.0), 2 / (self.n_labels + 1)
         self.won = max(share, least) if self.n_labels > 1 else 1.0
 
     def forget_wins(self) -> None:
@@ -115,4 +115,6 @@ class FilterTreeModel(Model):
         model.n_learned = check_integer("n_learned", state.values.get("n_learned", 0), at_least=0)
         for name in ("weight_counted", "weight_won"):
             setattr(model, name, check_number(name, state.values.get(name, 0.0), at_least=0))
+        if model.weight_won > model.weight_counted * (1 + 1e-6):  # both are sums in floating point
+            raise ValueError(f"of {model.weight_counted} counted, {model.weight_won} cannot have won")
         return model

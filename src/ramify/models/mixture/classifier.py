@@ -309,6 +309,10 @@ class MixtureClassifier(_BaseComposition, ExtremeClassifier):  # type: ignore[mi
         model = fitted.model
         assert isinstance(model, MixtureModel)
         given, trained = self._given(), {}
+        now = [(name, type(part).__name__) for name, part in given.items()]
+        before = [(part.name, part.class_name) for part in model.parts]
+        if now != before:
+            raise ValueError(f"the parts were {before} when learning began and are {now} now: fit a new mixture")
         for part in model.parts:
             inner = self._with_jobs(given[part.name])
             schema = inner._schema_class.sharing(part.class_name, fitted.schema)

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from ramify import registry
 from ramify.base.answers import keep_best
+from ramify.base.fitted import checked_options
 from ramify.base.model import NO_OPTIONS, Model, Query, State
 from ramify.base.online_model import OnlineModel
 from ramify.data.csr import csr_rows
@@ -72,6 +73,10 @@ class MixtureModel(Model):
         return self.parts[0].model.is_multiclass
 
     # --- learning in pieces -------------------------------------------------------------------------------------------
+
+    @property
+    def learns_on(self) -> bool:
+        return all(part.model.learns_on for part in self.parts)
 
     def online_parts(self) -> list[OnlineModel]:
         return [part.model for part in self.parts if isinstance(part.model, OnlineModel)]
@@ -213,7 +218,7 @@ def _part_from(saved: Mapping[str, Any]) -> Part:
         raise ValueError(f"{str(class_name)[:60]!r} is not a classifier of this library")
     model_class = registry.load_model_class(class_name)
     model = model_class.from_state(State(saved["model"]["values"], saved["model"]["arrays"]))
-    return Part(str(saved["name"]), class_name, model, dict(saved["options"]))
+    return Part(str(saved["name"]), class_name, model, checked_options(saved["options"], model))
 
 
 def _checked(arrays: Mapping[str, NDArray[Any]], name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:

@@ -24,6 +24,8 @@ class NearestRowsModel(Model):
     Search options: `k` rows vote, each with similarity ** `power`.
     """
 
+    needed_options = ("k", "power")
+
     def __init__(self, arrays: dict[str, NDArray[Any]], *, n_labels: int, n_features: int, is_multiclass: bool) -> None:
         self.arrays = arrays
         self.n_labels = n_labels

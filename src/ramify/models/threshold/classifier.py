@@ -218,7 +218,12 @@ class ThresholdClassifier(ExtremeClassifier):
             check_consistent_length(X, y)
             X, y = (check_csr(name, part) if sparse.issparse(part) else part for name, part in (("X", X), ("Y", y)))
             model = self.__dict__["fitted_"].model if "fitted_" in self.__dict__ else None
-            if model is not None and model.online is not None:
+            if model is not None and model.online is None:
+                raise ValueError(
+                    "the thresholds were tuned by fit and cannot follow a stream: partial_fit would discard what was "
+                    "learned; start a new ThresholdClassifier with partial_fit"
+                )
+            if model is not None:
                 self._learn_pieces(self.estimator_, model.online, X, y, None, sample_weight)
             else:
                 inner: Any = clone(self._given())

@@ -1,0 +1,98 @@
+"""What is wrong with an X that is not rows of numbers, and what to give instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from ramify.data.masked import check_no_mask
+
+_DATES = ("date", "time", "duration")
+
+
+def shortened(value: Any) -> str:
+    """The value as Python writes it, at most 60 characters.
+
+    >>> shortened("chest pain")
+    "'chest pain'"
+    """
+    said = repr(value)
+    return said if len(said) <= 60 else said[:57] + "..."
+
+
+def check_values(X: Any) -> None:
+    """Reject values that would silently be read as other numbers: masked values, dates and times."""
+    check_no_mask("X", X)
+    for column, dtype in _types_of(X):
+        if getattr(dtype, "kind", "") in ("m", "M") or str(dtype).lower().startswith(_DATES):
+            raise ValueError(
+                f"{column} holds dates or times ({dtype}): turn them into numbers, such as days since a day"
+            )
+
+
+def _types_of(X: Any) -> list[tuple[str, Any]]:
+    """The type of an array or sparse array, or of each column of a table."""
+    if hasattr(X, "schema") and hasattr(X, "column_names"):  # pyarrow
+        return [(f"column {field.name!r} of X", field.type) for field in X.schema]
+    if hasattr(X, "dtypes") and hasattr(X, "columns"):
+        return [(f"column {name!r} of X", dtype) for name, dtype in zip(X.columns, X.dtypes, strict=True)]
+    return [("X", X.dtype)] if hasattr(X, "dtype") else []
+
+
+def check_table(X: Any) -> None:
+    """Reject a table that is not read yet, or that has two columns of one name."""
+    if hasattr(X, "collect") and not hasattr(X, "iloc"):
+        raise ValueError(f"X is a {type(X).__name__}, which is not read yet: give X.collect()")
+    names = list(getattr(X, "column_names", X.columns))
+    if len(set(names)) < len(names):
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise ValueError(f"X has two columns named {twice!r}: rename one")
+
+
+@contextmanager
+def clearer_refusal(X: Any, as_texts: Callable[[Any], Any]) -> Iterator[None]:
+    """Replace the error about an odd X by one that says what it is and what to give instead, where that is known."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        said = _said_of_odd_rows(X, as_texts)
+        if said is None:
+            raise
+        raise ValueError(said) from error
+    except OverflowError as error:
+        raise ValueError(f"X contains an integer that is too large for a float ({error})") from error
+
+
+def _said_of_odd_rows(X: Any, as_texts: Callable[[Any], Any]) -> str | None:
+    expected = "X must be an array, a sparse matrix, a DataFrame or a list with one entry a row"
+    if X is None or isinstance(X, Iterator):
+        return f"{expected}, got {'None' if X is None else f'a {type(X).__name__}: give list(X)'}"
+    if isinstance(X, Mapping):
+        return "X is a dict: a row given as feature -> value is for predict_one, explain and learn_one"
+    if isinstance(X, set | frozenset | type) or not (hasattr(X, "__len__") or hasattr(X, "__array__")):
+        return f"{expected}, got {shortened(X)}"
+    first = X[0] if isinstance(X, list | tuple) and X else None
+    if isinstance(first, Mapping):
+        return "X is a list of dicts: make rows of them, for instance with scikit-learn's DictVectorizer"
+    if isinstance(first, bytes):
+        return f"row 0 of X is {shortened(first)}: texts are strings, so decode them first"
+    if isinstance(X, list | tuple) and any(row is None for row in X):
+        return f"row {next(place for place, row in enumerate(X) if row is None)} of X is None"
+    if hasattr(X, "columns"):
+        return _said_of_odd_columns(X, as_texts)
+    return None
+
+
+def _said_of_odd_columns(X: Any, as_texts: Callable[[Any], Any]) -> str | None:
+    names = list(getattr(X, "column_names", X.columns))
+    if not names:
+        return "X has no columns"
+    for place, name in enumerate(names):
+        values = X.iloc[:, place] if hasattr(X, "iloc") else X[name]
+        present = next(
+            (getattr(values, drop)() for drop in ("dropna", "drop_nulls", "drop_null") if hasattr(values, drop)), values
+        )
+        if as_texts(present) is not None:
+            return f"column {name!r} of X holds texts: give the texts alone, X[{name!r}], or only numbers"
+    return None
