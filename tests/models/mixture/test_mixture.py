@@ -212,6 +212,13 @@ def test_texts_are_vectorised_once_for_all_parts(tmp_path):
     assert load(tmp_path / "model").predict(["a green pear"]).tolist() == ["pear"]
 
 
+@pytest.mark.parametrize("parts", [None, "plt, nearest-rows", ["plt", "nearest-rows"], [NearestRowsClassifier()]])
+def test_parameters_can_be_set_however_the_parts_are_given(parts):
+    clf = MixtureClassifier(parts).set_params(n_jobs=2, random_state=3)
+    assert clf.get_params()["n_jobs"] == 2
+    assert clf.set_params(parts=["plt"]).parts == ["plt"]
+
+
 def test_parts_that_changed_since_learning_began_are_an_error():
     clf = MixtureClassifier(["online-plt", "memory-tree"], random_state=0).partial_fit(np.eye(4), [0, 1, 0, 1])
     clf.set_params(parts=["online-plt", "online-oaa"])

@@ -110,7 +110,11 @@ class MixtureClassifier(_BaseComposition, ExtremeClassifier):  # type: ignore[mi
 
     def set_params(self, **params: Any) -> MixtureClassifier:
         """Set parameters, of named parts as name__parameter."""
-        self._set_params("parts", **params)
+        parts = params.get("parts", self.parts)
+        if isinstance(parts, list) and all(isinstance(part, tuple) for part in parts):
+            self._set_params("parts", **params)
+        else:
+            super().set_params(**params)  # scikit-learn takes other lists apart as if they were pairs
         return self
 
     def _check_parameters(self) -> None:
