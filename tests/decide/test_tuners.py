@@ -171,6 +171,14 @@ def test_the_tie_rule_of_algorithm_1_takes_the_highest_of_the_best_probabilities
             assert thresholds[label] == max(t for t, value in f.items() if value == max(f.values()))
 
 
+def test_of_two_thresholds_with_the_same_f_algorithm_1_takes_the_higher():
+    """F is 2/3 both for one right label of one and for two of four; the common threshold, 0.4, takes the lower."""
+    P = sparse.csr_array(np.array([[0.9], [0.6], [0.5], [0.4]], dtype=np.float32))
+    Y = np.array([[1], [0], [0], [1]])
+    assert decide.tune_sto(P, Y, ties="highest")[0] == np.float32(0.9)
+    assert decide.tune_sto(P, Y)[0] <= np.float32(0.4)
+
+
 def measured(objective, truth, decided):
     """A measure of one label, by its definition."""
     tp, n_positive, n_predicted, n = (truth & decided).sum(), truth.sum(), decided.sum(), len(truth)

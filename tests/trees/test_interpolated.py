@@ -173,10 +173,25 @@ def test_theorem_1_for_the_splits_that_trees_are_built_from(lam, seed, literal):
     assert max(value(vectors, weight, sign * alpha, lam) for sign in (1, -1)) > 0.97 * relaxed[-1]
 
 
-def test_the_literal_lemma_1_ranks_labels_by_the_printed_ratio():
-    """One iteration from given centres: the printed ratio keeps a heavy label where it is, ours may let it go."""
+@pytest.mark.parametrize("lam", [0.3, 1.0, 1.2])
+def test_the_literal_lemma_1_ranks_labels_by_the_printed_ratio(lam):
+    """From the centres of one step, the next one puts the labels with the largest beta_i / f_i left (equation 5)."""
     X, Y = skewed(3, n_rows=900, n_labels=250)
-    trees = [interpolated_tree(X, Y, lam=1.0, max_leaf=10, random_state=0, literal=one) for one in (False, True)]
+    vectors, weight = label_vectors(X, Y), masses(Y, lam)
+    f, v = weight / weight.sum(), vectors.toarray().astype(np.float64)
+    margins = {}
+    for literal in (False, True):
+        before, after = (
+            alternating(vectors, weight, lam, seed=3, literal=literal, max_iterations=n)[0].astype(np.float64)
+            for n in (1, 2)
+        )
+        assert not np.array_equal(before, after)
+        left, right = (side / np.linalg.norm(side) for side in ((before * f) @ v, ((1 - before) * f) @ v))
+        ratio = (2 - lam) / 2 * (v @ (left - right)) + max(lam - 1, 0) * f
+        margins[literal] = ratio[after == 1].min() - ratio[after == 0].max()
+    assert margins[True] > -1e-5
+    assert margins[False] < -1e-3
+    trees = [interpolated_tree(X, Y, lam=lam, max_leaf=10, random_state=0, literal=one) for one in (False, True)]
     assert trees[0] != trees[1]
     assert as_sets(interpolated_tree(X, Y, lam=2, literal=True)) == as_sets(interpolated_tree(X, Y, lam=2))
 

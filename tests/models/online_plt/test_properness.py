@@ -146,14 +146,46 @@ def test_batch_sizes_threads_and_questions_in_between_change_no_bit(seed, policy
 
 @pytest.mark.parametrize("policy", ["fair", "best", "random"])
 def test_every_variant_of_extension_takes_place(policy):
-    """Otherwise the tests above would not mean much."""
-    X, Y = stream(3, n_rows=200, n_labels=60)
-    tree = OnlinePLTClassifier(policy=policy, arity=2, max_leaf=3, random_state=0).partial_fit(X, Y).tree_
-    inner = np.flatnonzero(tree.label < 0)
-    leaves_below = [sum(tree.is_leaf(c) for c in np.flatnonzero(tree.parent == v)) for v in inner]
-    assert tree.height > 3
-    assert max(leaves_below) == 3  # variant 1 filled a pre-leaf node
-    assert min(leaves_below) == 0  # variants 2 and 3 made room above it
+    """Otherwise the tests above would not mean much. Told apart by the labels that one new label moves down."""
+    X, _ = stream(3, n_rows=150)
+    clf = OnlinePLTClassifier(policy=policy, arity=2, max_leaf=3, random_state=0).partial_fit(X[:1], [[0]])
+    n_moved = []
+    for label in range(1, 150):
+        before = clf.tree_
+        clf.partial_fit(X[[label]], [[label]])
+        after = clf.tree_
+        deeper = [after.depth_of(other) - before.depth_of(other) for other in range(label)]
+        assert set(deeper) <= {0, 1}
+        assert after.n_nodes - before.n_nodes == (2 if any(deeper) else 1)
+        n_moved.append(sum(deeper))
+    assert n_moved.count(0) > 10  # variant 1: a leaf beside others
+    assert n_moved.count(1) > 10  # variant 3: a leaf becomes the parent of itself and the new one
+    assert sum(n > 1 for n in n_moved) > 10  # variant 2: all that is below a node moves down
+
+
+@pytest.mark.parametrize("policy", ["fair", "best", "random", "cpt"])
+def test_auxiliary_classifiers_are_kept_only_where_the_policy_may_extend_the_tree(policy):
+    """Section 4.2: in pre-leaves and lone leaves (and nodes with room); a conditional probability tree: in all leaves.
+
+    The root has its own as long as no row without labels came.
+    """
+    X, Y = stream(7, n_rows=300, n_labels=100)
+    X, Y = X[Y.any(axis=1)], Y[Y.any(axis=1)]
+    clf = OnlinePLTClassifier(policy=policy, **({} if policy == "cpt" else {"arity": 2, "max_leaf": 3}), random_state=0)
+    state = clf.partial_fit(X, Y).model_.learner.state(1)
+    owner = np.repeat(state["block_node"], state["block_columns"])
+    parent, is_leaf = state["parent"], state["label"] >= 0
+    child = [np.flatnonzero(parent == v) for v in range(len(parent))]
+    n_leaves = np.array([is_leaf[own].sum() for own in child])
+    if policy == "cpt":
+        extended = is_leaf
+    else:
+        n_children = np.array([len(own) for own in child])
+        lone = np.array([p < 0 or n_leaves[p] == 1 for p in parent])
+        extended = np.where(is_leaf, lone, (n_leaves == n_children) | (n_children < 2))
+    wanted = {0, *np.flatnonzero(extended).tolist()}
+    assert set(owner[state["column_child"] < 0].tolist()) == wanted
+    assert 1 < len(wanted) < len(parent)
 
 
 def test_a_fair_tree_is_shallow_where_the_best_greedy_one_is_deep():

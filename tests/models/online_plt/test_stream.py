@@ -332,18 +332,24 @@ def test_a_tree_of_one_level_is_one_against_all_with_every_policy():
     assert (growing.predict(data.X) != from_the_first_row.predict(data.X)).nnz == 0
 
 
-def test_a_warm_start_on_a_sample_goes_on_with_new_labels():
+@pytest.mark.parametrize("policy", ["best", "random", "fair"])
+def test_a_warm_start_on_a_sample_goes_on_with_new_labels(policy):
+    """OPLT-W is proper: its weights are those of an incremental PLT that knows the final tree from the start."""
     data = make_multilabel(600, 80, 300, random_state=2)
-    clf = OnlinePLTClassifier(policy="best", shuffle=False, random_state=0).warm_start(data.X[:100], data.Y[:100])
+    settings = {"arity": 2, "max_leaf": 5, "random_state": 0}
+    clf = OnlinePLTClassifier(policy=policy, shuffle=False, **settings).warm_start(data.X[:25], data.Y[:25])
     assert clf.tree is None
     known = set(clf.tree_.label[clf.tree_.label >= 0].tolist())
-    assert known == set(data.Y[:100].indices.tolist())
-    clf.partial_fit(data.X[100:], data.Y[100:])
+    assert known == set(data.Y[:25].indices.tolist())
+    n_nodes = clf.tree_.n_nodes
+    assert clf.tree_.height > 2
+    clf.partial_fit(data.X[25:], data.Y[25:])
     assert set(clf.tree_.label[clf.tree_.label >= 0].tolist()) == set(data.Y.indices.tolist())
+    assert clf.tree_.n_nodes > n_nodes + 10
     assert clf.n_examples_ == 600
     incremental = OnlinePLTClassifier(policy=None, tree=clf.tree_, random_state=0)
     assert incremental.partial_fit(data.X, data.Y).n_labels_ == clf.n_labels_
-    assert weights_by_labels(clf) == weights_by_labels(incremental)  # as if the tree had been known from the start
+    assert weights_by_labels(clf) == weights_by_labels(incremental)
     fixed = OnlinePLTClassifier(policy=None).warm_start(data.X, data.Y)  # a tree that never grows
     assert fixed.partial_fit(data.X[:5], data.Y[:5]).n_examples_ == 605
 
