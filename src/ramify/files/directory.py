@@ -44,6 +44,8 @@ class ModelFileError(ValueError):
 
 def write_model(path: str | os.PathLike[str], content: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Replace what the directory holds by this manifest content and these arrays."""
+    if not os.fspath(path):
+        raise ModelFileError("the path to save to is empty: name a directory, or '.' for the current one")
     directory = _make_directory(Path(path))
     unique = uuid.uuid4().hex
     data, temporary = directory / f"arrays-{unique}.safetensors", directory / f".manifest-{unique}.tmp"
@@ -60,10 +62,13 @@ def write_model(path: str | os.PathLike[str], content: Mapping[str, Any], arrays
             _write_durably(temporary, lambda file: file.write(text))
             os.replace(temporary, directory / MANIFEST)
             _sync_directory(directory)
-        except BaseException:
+        except BaseException as error:
             if _current_data(directory) != {data.name}:
                 data.unlink(missing_ok=True)
             temporary.unlink(missing_ok=True)
+            if isinstance(error, OSError) and error.errno is not None:  # such as a full disk
+                said = f"{error.strerror}; what was saved there before is unchanged"
+                raise OSError(error.errno, said, str(directory)) from error
             raise
         _sweep(directory, keep={data.name})
 
