@@ -48,7 +48,9 @@ public:
         const std::vector<SearchSettings> settings = tree_settings(
             top_k.value_or(std::numeric_limits<std::int64_t>::max()), tree_threshold, node_threshold, beam, bound);
         const int threads = usable_threads(n_threads, static_cast<std::size_t>(n));
-        const std::int64_t chunk = std::min<std::int64_t>(models_[0]->rows_side_by_side(settings[0], n, threads), 256);
+        constexpr std::int64_t most_rows = 1024;  // opened blocks are kept for all of them
+        const std::int64_t chunk =
+            std::min<std::int64_t>(models_[0]->rows_side_by_side(settings[0], n, threads), most_rows);
         CsrAnswers<Found> answers(n, chunk);
         {
             nb::gil_scoped_release release;
@@ -84,8 +86,9 @@ public:
         return std::move(answers).to_tuple();
     }
 
-    /// One row, answered best first.
-    RowAnswer search_row(const Ints& indices, const Floats& values, std::int64_t top_k, float threshold,
+    /// One row, answered best first. Without top_k, a label is found if it reaches the threshold in some tree, as every
+    /// label does whose mean reaches it.
+    RowAnswer search_row(const Ints& indices, const Floats& values, std::optional<std::int64_t> top_k, float threshold,
                          std::int64_t beam, float bound) const {
         const LabelTreeModel& first = models_[0]->model();
         check_row(indices, values, first.features.n_features);
@@ -93,7 +96,8 @@ public:
         if (s.tree.size() < models_.size()) s = EnsembleScratch(models_.size());
         s.x.clear();
         first.features.append(view(indices), view(values), s.x);
-        ensemble_.search(tree_settings(top_k, 0.0f, {}, beam, bound), {top_k, threshold, {}}, s);
+        const std::int64_t k = top_k.value_or(std::numeric_limits<std::int64_t>::max());
+        ensemble_.search(tree_settings(k, top_k ? 0.0f : threshold, {}, beam, bound), {k, threshold, {}}, s);
         return row_answer(s.found);
     }
 
@@ -125,6 +129,6 @@ void bind_ensemble(nb::module_& m) {
         .def("search", &BoundEnsemble::search, "X"_a, "top_k"_a.none(), "tree_threshold"_a, "threshold"_a,
              "node_threshold"_a, "label_threshold"_a.none(), "beam"_a, "n_threads"_a, "bound"_a = 0.0f,
              "CSR parts of the answer, rows sorted by label.")
-        .def("search_row", &BoundEnsemble::search_row, "indices"_a, "values"_a, "top_k"_a, "threshold"_a, "beam"_a = 0,
-             "bound"_a = 0.0f, "One row: labels and their mean probabilities, best first.");
+        .def("search_row", &BoundEnsemble::search_row, "indices"_a, "values"_a, "top_k"_a.none(), "threshold"_a,
+             "beam"_a = 0, "bound"_a = 0.0f, "One row: labels and their mean probabilities, best first.");
 }

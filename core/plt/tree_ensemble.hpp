@@ -1,8 +1,8 @@
 /// Several label trees over the same labels whose probabilities are averaged.
 ///
 /// Every tree proposes its best labels; the mean is taken of all that any tree proposed. Blocks that a tree opened for
-/// its proposals are not scored again for those of the others. A label that a tree did not propose is at most as
-/// probable there as its last proposal, so most labels drop out before they are scored in every tree.
+/// its proposals are not scored again for those of the others, and bound what lies below them: most labels drop out
+/// before they are scored in every tree.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "plt/label_lookup.hpp"
 #include "plt/tree_search.hpp"
 
 namespace ramify {
@@ -30,24 +31,36 @@ struct EnsembleQuery {
 /// Scratch space of one thread.
 struct EnsembleScratch {
     struct Proposal {
-        std::int32_t label;
+        std::int32_t label, tree;
         float probability;
-        float excess;  ///< of the probability over the most that a label may have that this tree did not propose
-        friend bool operator<(const Proposal& a, const Proposal& b) { return a.label < b.label; }
+        friend bool operator<(const Proposal& a, const Proposal& b) {
+            return a.label != b.label ? a.label < b.label : a.tree < b.tree;
+        }
+    };
+    /// A proposed label.
+    struct Candidate {
+        std::int32_t label;
+        std::size_t first;  ///< of its probabilities, one per tree
+        double most;        ///< that they may sum up to
+        friend bool operator<(const Candidate& a, const Candidate& b) {
+            return a.most != b.most ? a.most > b.most : a.label < b.label;
+        }
     };
     struct OfTree {
         SearchScratch search;
         BatchScratch batch;
         OpenedBlocks opened;
+        LabelLookup lookup;
+        float rest = 1;  ///< the most that a label may have that this tree did not propose
     };
     std::vector<OfTree> tree;
     std::vector<Entry> x;
     std::vector<Proposal> proposal;
-    std::vector<std::int32_t> label, leaf;
-    std::vector<float> probability;
-    std::vector<double> total, least, most;  ///< per label
-    double not_proposed = 0;   ///< the most that a label may have in all trees together if none proposed it
-    std::vector<Found> found;  ///< the answer, best first
+    std::vector<Candidate> candidate;
+    std::vector<float> probability;      ///< of candidates, per tree
+    std::vector<std::uint8_t> is_exact;  ///< beside them; otherwise they are upper bounds
+    std::vector<double> best;            ///< a heap of the k largest sums so far, the least on top
+    std::vector<Found> found;            ///< the answer, best first
 
     explicit EnsembleScratch(std::size_t n_trees) : tree(n_trees) {
         for (OfTree& t : tree) t.batch.keeps_opened = true;
@@ -60,13 +73,14 @@ public:
 
     /// One row, already prepared in s.x; `settings` are those of each tree's search.
     void search(std::span<const SearchSettings> settings, const EnsembleQuery& query, EnsembleScratch& s) const {
-        begin(s);
+        s.proposal.clear();
         for (std::size_t t = 0; t < trees.size(); ++t) {
             EnsembleScratch::OfTree& of = s.tree[t];
             trees[t]->search(s.x, settings[t], of.search, &of.opened);
-            propose(of.search.found, of.search.given_up, settings[t], s);
+            propose(t, of.search.found, of.search.given_up, settings[t], s);
+            of.lookup.open(*trees[t], s.x, of.opened);
         }
-        average(s.x, query, s, [&](std::size_t t) { return &s.tree[t].opened; });
+        average(query, s);
     }
 
     /// All rows of the batch in s.tree[0].batch; calls answer(row) with s.found for each in turn.
@@ -84,78 +98,97 @@ public:
             if (watch.should_stop()) return;
         }
         for (std::size_t i = 0; i < first.n_rows(); ++i) {
-            begin(s);
+            s.proposal.clear();
             for (std::size_t t = 0; t < trees.size(); ++t) {
-                const BestFirst& search = s.tree[t].batch.search[i];
-                propose(search.found, search.given_up(settings[t]), settings[t], s);
+                BatchScratch& batch = s.tree[t].batch;
+                propose(t, batch.search[i].found, batch.search[i].given_up(settings[t]), settings[t], s);
+                s.tree[t].lookup.open(*trees[t], first.row(i), batch.opened[i]);
             }
-            average(first.row(i), query, s, [&](std::size_t t) { return &s.tree[t].batch.opened[i]; });
+            average(query, s);
             answer(i);
         }
     }
 
 private:
-    static void begin(EnsembleScratch& s) {
-        s.proposal.clear();
-        s.not_proposed = 0;
-    }
-
     /// `found` is sorted, best first.
-    static void propose(const std::vector<Found>& found, float given_up, const SearchSettings& settings,
+    static void propose(std::size_t t, const std::vector<Found>& found, float given_up, const SearchSettings& settings,
                         EnsembleScratch& s) {
-        float rest = 1.0f;  // a beam, or a threshold: nothing is known of the other labels
-        if (settings.beam == 0 && settings.threshold == 0.0f && settings.node_threshold.empty()) {
-            const bool is_full = std::ssize(found) >= settings.top_k;
-            rest = std::max(given_up, is_full && !found.empty() ? found.back().probability : 0.0f);
+        float rest = 1.0f;  // a beam, or thresholds of nodes: nothing is known of the other labels
+        if (settings.beam == 0 && settings.node_threshold.empty()) {
+            const bool is_full = std::ssize(found) >= settings.top_k && !found.empty();
+            rest = std::max({given_up, settings.threshold, is_full ? found.back().probability : 0.0f});
         }
-        s.not_proposed += static_cast<double>(rest);
-        for (const Found& f : found) s.proposal.push_back({f.label, f.probability, f.probability - rest});
+        s.tree[t].rest = rest;
+        for (const Found& f : found) s.proposal.push_back({f.label, static_cast<std::int32_t>(t), f.probability});
     }
 
-    /// The labels whose mean may be among the k largest, in order.
-    static void choose_labels(std::int64_t top_k, EnsembleScratch& s) {
-        std::stable_sort(s.proposal.begin(), s.proposal.end());
-        s.label.clear(), s.least.clear(), s.most.clear();
-        for (const EnsembleScratch::Proposal& p : s.proposal) {
-            if (s.label.empty() || s.label.back() != p.label) {
-                s.label.push_back(p.label);
-                s.least.push_back(0.0);
-                s.most.push_back(s.not_proposed);
+    /// What is known of each proposed label without scoring another block.
+    void collect(EnsembleScratch& s) const {
+        std::sort(s.proposal.begin(), s.proposal.end());
+        s.candidate.clear(), s.probability.clear(), s.is_exact.clear();
+        for (std::size_t k = 0; k < s.proposal.size();) {
+            EnsembleScratch::Candidate c{s.proposal[k].label, s.probability.size(), 0.0};
+            for (std::size_t t = 0; t < trees.size(); ++t) {
+                LabelLookup::Known known{};
+                if (k < s.proposal.size() && s.proposal[k].label == c.label &&
+                    s.proposal[k].tree == static_cast<std::int32_t>(t)) {
+                    known = {s.proposal[k++].probability, true};
+                } else {
+                    known = s.tree[t].lookup.known(c.label);
+                    if (!known.is_exact) known.probability = std::min(known.probability, s.tree[t].rest);
+                }
+                c.most += static_cast<double>(known.probability);
+                s.probability.push_back(known.probability);
+                s.is_exact.push_back(known.is_exact);
             }
-            s.least.back() += static_cast<double>(p.probability);
-            s.most.back() += static_cast<double>(p.excess);
+            s.candidate.push_back(c);
         }
-        if (std::ssize(s.label) <= top_k || top_k < 1) return;
-        s.total = s.least;
-        const auto kth = s.total.begin() + static_cast<std::ptrdiff_t>(top_k - 1);
-        std::ranges::nth_element(s.total, kth, std::greater{});
-        const double needed = *kth - 1e-6;  // beyond all rounding, of the mean to a float too
-        std::size_t n = 0;
-        for (std::size_t k = 0; k < s.label.size(); ++k)
-            if (s.most[k] >= needed) s.label[n++] = s.label[k];
-        s.label.resize(n);
     }
 
-    /// The mean of the proposed labels over all trees; those that fit the query are s.found, best first.
-    template <class Opened>
-    void average(std::span<const Entry> x, const EnsembleQuery& query, EnsembleScratch& s, Opened&& opened) const {
-        choose_labels(query.top_k, s);
-        const std::size_t n = s.label.size();
-        s.total.assign(n, 0.0);
-        s.leaf.resize(n);
-        s.probability.resize(n);
-        for (std::size_t t = 0; t < trees.size(); ++t) {
-            for (std::size_t k = 0; k < n; ++k) s.leaf[k] = trees[t]->leaf(s.label[k]);
-            trees[t]->named(x, s.leaf, s.tree[t].search, s.probability.data(), opened(t));
-            for (std::size_t k = 0; k < n; ++k) s.total[k] += static_cast<double>(s.probability[k]);
+    /// The mean of the proposed labels over all trees; those that fit the query are s.found, best first. The most
+    /// promising are completed first, until no other can be among the k largest.
+    void average(const EnsembleQuery& query, EnsembleScratch& s) const {
+        collect(s);
+        const auto n_trees = static_cast<double>(trees.size());
+        const double rounding = 1e-6 * n_trees;  // more than that of sums, and of means to floats
+        std::sort(s.candidate.begin(), s.candidate.end());
+        s.found.clear(), s.best.clear();
+        for (EnsembleScratch::Candidate& c : s.candidate) {
+            double needed = n_trees * static_cast<double>(query.needed(c.label)) - rounding;
+            if (std::ssize(s.best) >= query.top_k) {
+                if (s.best.empty() || c.most < s.best.front() - rounding) break;
+                needed = std::max(needed, s.best.front() - rounding);
+            }
+            const double sum = completed(c, needed, s);
+            if (sum < needed) continue;
+            s.found.push_back({static_cast<float>(sum / n_trees), c.label});
+            s.best.push_back(sum);
+            std::ranges::push_heap(s.best, std::greater{});
+            if (std::ssize(s.best) > query.top_k) {
+                std::ranges::pop_heap(s.best, std::greater{});
+                s.best.pop_back();
+            }
         }
-        s.found.clear();
-        for (std::size_t k = 0; k < n; ++k)
-            s.found.push_back({static_cast<float>(s.total[k] / static_cast<double>(trees.size())), s.label[k]});
+        for (EnsembleScratch::OfTree& of : s.tree) of.lookup.close();
         const auto k = static_cast<std::size_t>(std::clamp<std::int64_t>(query.top_k, 0, std::ssize(s.found)));
         std::partial_sort(s.found.begin(), s.found.begin() + static_cast<std::ptrdiff_t>(k), s.found.end());
         s.found.resize(k);
         std::erase_if(s.found, [&](const Found& f) { return !(f.probability >= query.needed(f.label)); });
+    }
+
+    /// The sum of a label's probabilities; something less than `needed` as soon as it is known to be less.
+    double completed(EnsembleScratch::Candidate& c, double needed, EnsembleScratch& s) const {
+        float* probability = s.probability.data() + c.first;
+        for (std::size_t t = 0; t < trees.size(); ++t) {
+            if (c.most < needed) return c.most;
+            if (s.is_exact[c.first + t]) continue;
+            c.most -= static_cast<double>(probability[t]);
+            probability[t] = s.tree[t].lookup.scored(c.label, s.tree[t].search.score);
+            c.most += static_cast<double>(probability[t]);
+        }
+        double sum = 0;  // in the order of the trees: the same bits whatever was known before
+        for (std::size_t t = 0; t < trees.size(); ++t) sum += static_cast<double>(probability[t]);
+        return sum;
     }
 };
 

@@ -14,49 +14,11 @@
 #include "base/parallel.hpp"
 #include "base/sparse_rows.hpp"
 #include "plt/frozen_blocks.hpp"
+#include "plt/opened_blocks.hpp"
 #include "trees/best_first.hpp"
 #include "trees/label_tree.hpp"
 
 namespace ramify {
-
-/// The blocks that a search has opened for a row, kept so that `named` need not score them again.
-class OpenedBlocks {
-public:
-    struct Children {
-        std::span<const std::int32_t> position;  ///< among the node's children
-        std::span<const float> probability;      ///< given their parent
-    };
-
-    void clear() {
-        block_.clear();
-        position_.clear();
-        probability_.clear();
-    }
-    void add(std::int32_t node, const ScoreScratch& scored) {
-        block_.push_back({node, position_.size(), scored.child.size()});
-        position_.insert(position_.end(), scored.child.begin(), scored.child.end());
-        probability_.insert(probability_.end(), scored.score.begin(), scored.score.end());
-    }
-    /// False if the node was not opened.
-    bool find(std::int32_t node, Children& found) const {
-        for (const Block& b : block_)  // few
-            if (b.node == node) {
-                found = {std::span(position_).subspan(b.first, b.size),
-                         std::span(probability_).subspan(b.first, b.size)};
-                return true;
-            }
-        return false;
-    }
-
-private:
-    struct Block {
-        std::int32_t node;
-        std::size_t first, size;
-    };
-    std::vector<Block> block_;
-    std::vector<std::int32_t> position_;
-    std::vector<float> probability_;
-};
 
 /// Scratch space of one thread.
 struct SearchScratch {
@@ -111,6 +73,7 @@ struct LabelTreeModel {
     float link_low = 0, link_step = 1;
     bool is_multiclass = false;  ///< exactly one child is true (multi-class): siblings are normalised
     std::vector<std::int32_t> level, leaf_of;
+    std::vector<std::int32_t> column_of;  ///< per node: among its parent's scores, or -1 if it has none
 
     void attach() {
         leaf_of = tree.leaf_of();
@@ -118,6 +81,14 @@ struct LabelTreeModel {
         for (int v = 0; v < tree.n_nodes(); ++v) level[v] = v == 0 ? 1 : level[tree.parent[v]] + 1;
         blocks.n_features = features.n_columns();
         blocks.attach(tree);
+        column_of.assign(static_cast<std::size_t>(tree.n_nodes()), -1);
+        for (int v = 0; v < tree.n_nodes(); ++v) {
+            std::int32_t column = 0;
+            for (int i = blocks.panel_begin[v]; i < blocks.panel_begin[v + 1]; ++i)
+                for (std::int32_t child :
+                     blocks.column_child.subspan(blocks.panel(i).first_column, blocks.panel(i).n_columns))
+                    column_of[tree.first_child[v] + child] = column++;
+        }
     }
 
     int gate() const { return tree.n_nodes(); }
@@ -193,7 +164,9 @@ struct LabelTreeModel {
         for (std::size_t i = 0; i < n; ++i) {
             batch.search[i].clear();
             if (settings.top_k <= 0) continue;
-            batch.search[i].reach(settings, root_probability(batch.row(i), scratch), 0, tree.label[0]);
+            const float root = root_probability(batch.row(i), scratch);
+            if (batch.keeps_opened) batch.opened[i].root = root;
+            batch.search[i].reach(settings, root, 0, tree.label[0]);
             advance(static_cast<std::int32_t>(i));
         }
         while (!next.empty()) {
@@ -212,9 +185,9 @@ struct LabelTreeModel {
     }
 
     /// Probabilities of the named labels' leaves, in their order, into `out`. Leaf -1 (a label outside the tree) has
-    /// probability 0. Blocks in `opened`, of a search for the same row, are not scored again.
-    void named(std::span<const Entry> x, std::span<const std::int32_t> leaves, SearchScratch& scratch, float* out,
-               const OpenedBlocks* opened = nullptr) const {
+    /// probability 0.
+    void named(std::span<const Entry> x, std::span<const std::int32_t> leaves, SearchScratch& scratch,
+               float* out) const {
         if (scratch.probability.size() != static_cast<std::size_t>(tree.n_nodes())) {
             scratch.probability.assign(tree.n_nodes(), 0.0f);
             scratch.is_marked.assign(tree.n_nodes(), 0);
@@ -232,15 +205,11 @@ struct LabelTreeModel {
             const float p = scratch.probability[v];
             const std::int32_t first = tree.first_child[v];
             if (!(p > 0)) continue;
-            OpenedBlocks::Children children;
-            if (!opened || !opened->find(v, children)) {
-                conditional(v, x, scratch.score);
-                scratch.n_inner_products += n_products(v);
-                children = {scratch.score.child, scratch.score.score};
-            }
-            for (std::size_t c = 0; c < children.position.size(); ++c) {
-                const std::int32_t child = first + children.position[c];
-                if (scratch.is_marked[child]) scratch.probability[child] = p * children.probability[c];
+            conditional(v, x, scratch.score);
+            scratch.n_inner_products += n_products(v);
+            for (std::size_t c = 0; c < scratch.score.child.size(); ++c) {
+                const std::int32_t child = first + scratch.score.child[c];
+                if (scratch.is_marked[child]) scratch.probability[child] = p * scratch.score.score[c];
             }
         }
         for (std::size_t k = 0; k < leaves.size(); ++k) out[k] = leaves[k] < 0 ? 0.0f : scratch.probability[leaves[k]];
@@ -275,7 +244,7 @@ private:
     void open_node(std::int32_t node, float p, std::span<const Entry> x, const SearchSettings& settings,
                    BestFirst& search, SearchScratch& scratch, OpenedBlocks* opened) const {
         conditional(node, x, scratch.score);
-        if (opened) opened->add(node, scratch.score);
+        if (opened) opened->add(node, p, scratch.score.score);
         scratch.n_inner_products += n_products(node);
         ++search.n_opened;
         const std::int32_t first = tree.first_child[node];
@@ -291,7 +260,9 @@ private:
     void best_first(std::span<const Entry> x, const SearchSettings& settings, SearchScratch& scratch,
                     OpenedBlocks* opened) const {
         BestFirst& search = scratch.best;
-        search.reach(settings, root_probability(x, scratch), 0, tree.label[0]);
+        const float root = root_probability(x, scratch);
+        if (opened) opened->root = root;
+        search.reach(settings, root, 0, tree.label[0]);
         float p;
         for (std::int32_t node; next_block(search, settings, p, node);)
             open_node(node, p, x, settings, search, scratch, opened);
@@ -317,7 +288,9 @@ private:
                 next.emplace_back(p, node);
         };
         next.clear();
-        reach(root_probability(x, scratch), 0);
+        const float root = root_probability(x, scratch);
+        if (opened) opened->root = root;
+        reach(root, 0);
         while (!next.empty()) {
             if (static_cast<std::int64_t>(next.size()) > settings.beam) {
                 std::ranges::nth_element(next, next.begin() + settings.beam, better);
@@ -335,7 +308,7 @@ private:
                 if (!blocks.has(node)) continue;
                 ++search.n_opened;
                 conditional(node, x, scratch.score);
-                if (opened) opened->add(node, scratch.score);
+                if (opened) opened->add(node, p, scratch.score.score);
                 scratch.n_inner_products += n_products(node);
                 const std::int32_t first = tree.first_child[node];
                 for (std::size_t c = 0; c < scratch.score.child.size(); ++c)

@@ -66,6 +66,16 @@ def test_all_labels_above_a_threshold_are_found(seed, threshold):
     for i, mean in enumerate(mean_of(in_tree)):
         got = slice(indptr[i], indptr[i + 1])
         assert list(zip(labels[got].tolist(), found[got], strict=True)) == sorted(best(mean, None, threshold))
+        alone = ensemble.search_row(*row_arrays(X[[i]]), None, threshold)
+        assert list(zip(*(part.tolist() for part in alone), strict=True)) == best(mean, None, threshold)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.floats(0.01, 0.9))
+def test_with_slack_the_answer_holds_true_means(seed, top_k, slack):
+    ensemble, X, in_tree = make(seed, 3)
+    indptr, labels, found = ensemble.search(X, top_k, 0.0, 0.0, [], None, 0, 1, slack)
+    rows = np.repeat(np.arange(N_ROWS), np.diff(indptr))
+    np.testing.assert_array_equal(found, mean_of(in_tree)[rows, labels])
 
 
 def test_a_beam_answers_with_true_means():

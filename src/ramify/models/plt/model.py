@@ -113,13 +113,11 @@ class PLTModel(Model):
 
     def search_row(self, indices: NDArray[np.int32], values: NDArray[np.float32], query: Query) -> RowAnswer:
         beam, slack = query.options.get("beam") or 0, query.options.get("slack", 0.0)
-        if len(self.trees) > 1 and query.top_k is None:
-            return super().search_row(indices, values, query)
         if self.columns is not None:
             indices, values = self.columns.row(indices, values)
         if len(self.trees) == 1:
             return self.trees[0].core.search_row(indices, values, *query.limits(self.n_labels), beam, slack)
-        return self.ensemble.search_row(indices, values, *query.limits(self.n_labels), beam, slack)
+        return self.ensemble.search_row(indices, values, query.top_k, query.limits(self.n_labels)[1], beam, slack)
 
     def explain(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], column: int, query: Query
