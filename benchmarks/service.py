@@ -16,6 +16,7 @@ import asyncio
 import json
 import os
 import random
+import shutil
 import signal
 import statistics
 import subprocess
@@ -188,9 +189,14 @@ def learning_lines(texts: list[str], labels: list[list[str]], size: int) -> list
 
 
 def measure_learning(work: Path, model: Path, texts: list[str], options: argparse.Namespace) -> None:
-    """p99 of predictions while another client teaches, against p99 without."""
-    server = serve(work / "p99", 8720, "--new")
+    """p99 of predictions, and the time until a correction is visible, while another client teaches."""
     batches = learning_lines(texts, options.labels, 100)
+    learning_of("a new model", serve(work / "p99", 8720, "--new"), batches, texts, options)
+    shutil.copytree(model, work / "p99-model", ignore=shutil.ignore_patterns("journal*", "snapshot"))
+    learning_of(f"{model.name}", serve(work / "p99-model", 8721), batches, texts, options)
+
+
+def learning_of(name: str, server: Server, batches: list[Any], texts: list[str], options: argparse.Namespace) -> None:
     for batch in batches[:20]:
         server.post("/v1/learn", batch)
     requests = requests_of("/v1/predict", [{"texts": [text], "top_k": 5} for text in texts[:500]])
@@ -198,23 +204,55 @@ def measure_learning(work: Path, model: Path, texts: list[str], options: argpars
     ratios, worst = [], []
     for round_ in range(ROUNDS):
         quiet = float(np.quantile(load(server.port, requests, 8, options.seconds), 0.99))
-        code = f"import sys; sys.path.insert(0, '.'); from benchmarks.service import teach; teach(8720, {round_})"
-        teacher = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
-        teacher.stdin.write(json.dumps(batches[20 + 20 * round_ : 40 + 20 * round_]).encode())
-        teacher.stdin.close()
+        teacher = start_teacher(server, batches[20 + 20 * round_ : 40 + 20 * round_])
         busy = float(np.quantile(load(server.port, requests, 8, options.seconds), 0.99))
-        teacher.kill()
-        teacher.wait()
+        stop_teacher(teacher)
         ratios.append(busy / quiet)
         worst.append(busy)
+    alone = sorted(correction_seconds(server, number) for number in range(100))
+    n_before = server.get("/v1/progress")["n_examples"]
+    teacher = start_teacher(server, batches[120:140])
+    delays = sorted(correction_seconds(server, number) for number in range(100))
+    stop_teacher(teacher)
+    progress = server.get("/v1/progress")
     print(
-        f"p99 of 8 clients while learning runs: {statistics.median(ratios):.2f} times that without (target 3), "
-        f"{1000 * statistics.median(worst):.1f} ms"
+        f"{name}: p99 of 8 clients while learning runs {statistics.median(ratios):.2f} times that without (target 3), "
+        f"{1000 * statistics.median(worst):.1f} ms; longest wait for learning "
+        f"{1000 * progress['learning_wait']['longest_seconds']:.1f} ms of "
+        f"{1000 * progress['learning_wait']['bound_seconds']:.0f} ms; a correction in a fresh answer: median "
+        f"{1000 * statistics.median(alone):.0f} ms, worst of 100 {1000 * alone[-1]:.0f} ms (target 100 ms); while "
+        f"{progress['n_examples'] - n_before:,} others were taught: median {1000 * statistics.median(delays):.0f} ms, "
+        f"90 % {1000 * delays[89]:.0f} ms, worst {1000 * delays[-1]:.0f} ms"
     )
     server.stop()
 
 
-def teach(port: int, round_: int) -> None:
+def start_teacher(server: Server, batches: list[Any]) -> subprocess.Popen[bytes]:
+    code = f"import sys; sys.path.insert(0, '.'); from benchmarks.service import teach; teach({server.port})"
+    teacher = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
+    assert teacher.stdin is not None
+    teacher.stdin.write(json.dumps(batches).encode())
+    teacher.stdin.close()
+    return teacher
+
+
+def stop_teacher(teacher: subprocess.Popen[bytes]) -> None:
+    teacher.kill()
+    teacher.wait()
+
+
+def correction_seconds(server: Server, number: int) -> float:
+    """The time from a correction with a new label to a fresh answer that has it."""
+    text, label = f"rare thing {number} {time.time_ns()}", f"new {number} {time.time_ns()}"
+    time.sleep(0.03)
+    began = time.perf_counter()
+    server.post("/v1/learn", {"examples": [{"text": text, "labels": [label]}]})
+    found = server.post("/v1/predict", {"texts": [text], "top_k": 20, "fresh": True})
+    assert label in [one["label"] for one in found["results"][0]["labels"]]
+    return time.perf_counter() - began
+
+
+def teach(port: int) -> None:
     """Teach without end; a process of `measure_learning`."""
     batches = json.load(sys.stdin)
     server = Server.__new__(Server)
@@ -238,14 +276,7 @@ def measure_learn(work: Path, model: Path, texts: list[str], options: argparse.N
     learned = time.perf_counter() - began
     n = sum(len(batch["examples"]) for batch in batches)
     print(f"learn: {n / acknowledged:,.0f} acknowledged examples/s (target 2,000), {n / learned:,.0f} learned/s")
-    delays = []
-    for number in range(30):
-        began = time.perf_counter()
-        server.post("/v1/learn", {"examples": [{"text": f"rare thing {number}", "labels": [f"new {number}"]}]})
-        found = server.post("/v1/predict", {"texts": [f"rare thing {number}"], "top_k": 20, "fresh": True})
-        assert f"new {number}" in [one["label"] for one in found["results"][0]["labels"]]
-        delays.append(time.perf_counter() - began)
-        time.sleep(0.05)
+    delays = [correction_seconds(server, number) for number in range(100)]
     print(
         f"a correction until it is in a fresh answer: median {1000 * statistics.median(delays):.0f} ms, "
         f"worst {1000 * max(delays):.0f} ms (target 100 ms)"
@@ -274,7 +305,7 @@ def resident(pid: int) -> float:
 
 def measure_kill(work: Path, model: Path, texts: list[str], options: argparse.Namespace) -> None:
     """Kill the service at random moments while it learns; then every acknowledged example must be there, once."""
-    generator = random.Random(0)
+    generator = random.Random(options.seed)
     folder, sent, unclear = work / "killed", 0, []
     for life in range(options.kills + 1):
         server = serve(folder, 8750, "--new", "--checkpoint-seconds", "0.5", "--publish-seconds", "0.1")
@@ -333,6 +364,7 @@ def main() -> None:
     parser.add_argument("--model", type=Path, help="a batch model of texts; by default one of ICD-10-CM is trained")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement")
     parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0, help="of the moments of the kills")
     parser.add_argument("--requests", type=int, default=100_000, help="of the memory part")
     parser.add_argument("--annif", help="address of a project's suggest call, to compare with")
     options = parser.parse_args()

@@ -53,6 +53,7 @@ public:
             keep_.append(link);
         }
         model_.is_multiclass = is_multiclass;
+        const nb::gil_scoped_release release;  // the checks read the whole model, and others may be asked meanwhile
         model_.attach();
     }
 

@@ -69,15 +69,19 @@ public:
         const auto text = view(bytes);
         if (ends.empty() || ends.front() != 0 || ends.back() != static_cast<std::int64_t>(text.size()))
             throw nb::value_error("offsets do not fit the terms");
-        std::string padded(reinterpret_cast<const char*>(text.data()), text.size());
-        padded.resize(text.size() + 16);
         TermTable vocabulary;
-        vocabulary.reserve(ends.size() - 1, text.size());
-        for (std::size_t k = 0; k + 1 < ends.size(); ++k) {
-            if (ends[k + 1] < ends[k] || ends[k + 1] > ends.back()) throw nb::value_error("offsets must not decrease");
-            const Term term{padded.data() + ends[k], static_cast<std::size_t>(ends[k + 1] - ends[k])};
-            if (static_cast<std::size_t>(vocabulary.find_or_add(term)) != k)
-                throw nb::value_error("duplicate terms in the vocabulary");
+        {
+            const nb::gil_scoped_release release;
+            std::string padded(reinterpret_cast<const char*>(text.data()), text.size());
+            padded.resize(text.size() + 16);
+            vocabulary.reserve(ends.size() - 1, text.size());
+            for (std::size_t k = 0; k + 1 < ends.size(); ++k) {
+                if (ends[k + 1] < ends[k] || ends[k + 1] > ends.back())
+                    throw std::invalid_argument("offsets must not decrease");
+                const Term term{padded.data() + ends[k], static_cast<std::size_t>(ends[k + 1] - ends[k])};
+                if (static_cast<std::size_t>(vocabulary.find_or_add(term)) != k)
+                    throw std::invalid_argument("duplicate terms in the vocabulary");
+            }
         }
         replace([&] { columns_.vocabulary = std::move(vocabulary); });
     }

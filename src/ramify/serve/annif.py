@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field, RootModel
+from pydantic import BaseModel, Field
 
 from ramify import __version__
 from ramify.serve import api_models as models
@@ -40,22 +40,7 @@ class AnnifBatch(BaseModel):
     documents: Annotated[list[AnnifDocument], Field(max_length=MAX_DOCUMENTS)]
 
 
-class AnnifSubject(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-    uri: models.LabelText
-    label: str | None = None
-
-
-class AnnifExample(BaseModel):
-    text: str
-    subjects: Annotated[list[AnnifSubject], Field(max_length=models.MAX_LABELS)]
-
-
-class AnnifExamples(RootModel[list[AnnifExample]]):
-    """Indexed documents to learn."""
-
-
-ANNIF_MODELS = (AnnifText, AnnifBatch, AnnifExamples)
+ANNIF_MODELS = (AnnifText, AnnifBatch, models.AnnifExamples)
 FORM = "application/x-www-form-urlencoded"
 _FORM = {
     "requestBody": {"required": True, "content": {FORM: {"schema": {"$ref": "#/components/schemas/AnnifText"}}}},
@@ -128,18 +113,11 @@ def annif_routes(service: Service) -> APIRouter:
         identities = [{"document_id": document.document_id} for document in documents]
         return answer([result | identity for result, identity in zip(found, identities, strict=True)])
 
-    @router.post("/v1/projects/{project_id}/learn", openapi_extra=body_of(AnnifExamples), status_code=204)
+    @router.post("/v1/projects/{project_id}/learn", openapi_extra=body_of(models.AnnifExamples), status_code=204)
     async def learn(request: Request, project_id: ProjectId) -> Response:
         """Learn indexed documents; a subject's URI is the label."""
         check_project(project_id)
-        examples = models.parse(AnnifExamples, await json_body(request)).root
-        models.check_rows([example.text for example in examples], len(examples), settings, "documents")
-        contents = [
-            {"text": example.text, "labels": list(dict.fromkeys(subject.uri for subject in example.subjects))}
-            for example in examples
-        ]
-        if contents:
-            await service.learn(contents, idempotency_key(request))
+        await service.learn_body("documents", await json_body(request), idempotency_key(request))
         return Response(status_code=204)
 
     return router

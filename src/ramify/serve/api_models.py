@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, RootModel, StrictInt, StrictStr, ValidationError, model_validator
 
 from ramify.serve.problems import Problem
 from ramify.serve.settings import Settings
@@ -131,6 +131,21 @@ class LearnRequest(Request):
     examples: Annotated[list[Example], Field(min_length=1)]
 
 
+class AnnifSubject(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+    uri: LabelText
+    label: str | None = None
+
+
+class AnnifExample(BaseModel):
+    text: str
+    subjects: Annotated[list[AnnifSubject], Field(max_length=MAX_LABELS)]
+
+
+class AnnifExamples(RootModel[list[AnnifExample]]):
+    """Indexed documents to learn."""
+
+
 class LearnResponse(BaseModel):
     """The examples are on the disk. Answers with at least this `version` know them."""
 
@@ -163,6 +178,13 @@ class TreeResponse(BaseModel):
     version: int
 
 
+class LearningWait(BaseModel):
+    """How long a prediction (not a fresh one) may wait for learning, and the longest wait of the answering process."""
+
+    bound_seconds: float
+    longest_seconds: float
+
+
 class ProgressResponse(BaseModel):
     """Progressive validation: every request was tested just before it was learned."""
 
@@ -172,6 +194,7 @@ class ProgressResponse(BaseModel):
     n_learned: int
     version: int
     learns: bool
+    learning_wait: LearningWait
 
 
 class ProblemResponse(BaseModel):

@@ -56,7 +56,7 @@ def bulk_routes(service: Service) -> APIRouter:
             found = await service.predict({kind: [row for _, row in rows], "top_k": top_k, "threshold": None})
             return [result | {"version": found["version"]} for result in found["results"]]
 
-        return StreamingResponse(_streamed(body, answers), media_type=MEDIA_TYPE)
+        return StreamingResponse(_streamed(body, answers, settings.max_body), media_type=MEDIA_TYPE)
 
     @router.post(
         "/v1/bulk/learn", openapi_extra=_BODY, responses=_ANSWER, response_class=StreamingResponse, tags=["teach"]
@@ -84,7 +84,7 @@ def bulk_routes(service: Service) -> APIRouter:
                     await asyncio.sleep(min(problem.retry_after, 1))  # a stream waits instead of failing
             return [{"lines": lines[-1][0], "version": receipt["version"], "duplicate": receipt["duplicate"]}]
 
-        return StreamingResponse(_streamed(body, receipts), media_type=MEDIA_TYPE)
+        return StreamingResponse(_streamed(body, receipts, settings.max_body), media_type=MEDIA_TYPE)
 
     return router
 
@@ -110,24 +110,29 @@ async def _spooled(request: Request, seconds: float) -> IO[bytes]:
     return body
 
 
-async def _streamed(body: IO[bytes], answer: Any) -> AsyncIterator[bytes]:
+async def _streamed(body: IO[bytes], answer: Any, longest: int) -> AsyncIterator[bytes]:
     """The answers to the lines of a body; a Problem is the last line."""
     with body:
         try:
-            for lines in _batches(body):
+            for lines in _batches(body, longest):
                 yield b"".join(json.dumps(line).encode() + b"\n" for line in await answer(lines))
         except Problem as problem:
             yield json.dumps({"problem": problem.content()}).encode() + b"\n"
 
 
-def _batches(body: IO[bytes]) -> Iterator[Lines]:
+def _batches(body: IO[bytes], longest: int) -> Iterator[Lines]:
+    """Lines with their numbers, AT_ONCE of them at a time, or fewer if they are long."""
     batch: Lines = []
-    for number, line in enumerate(body, 1):
+    size = 0
+    for number, line in enumerate(iter(lambda: body.readline(longest + 1), b""), 1):
+        if len(line) > longest:
+            raise Problem(413, f"a line has at most {longest:,} bytes", where=f"line {number}")
         if line.strip():
             batch.append((number, line))
-        if len(batch) == AT_ONCE:
+            size += len(line)
+        if len(batch) == AT_ONCE or size > longest:
             yield batch
-            batch = []
+            batch, size = [], 0
     if batch:
         yield batch
 

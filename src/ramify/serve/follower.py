@@ -28,6 +28,9 @@ class Follower:
     async def learn(self, examples: Sequence[Content], key: str | None) -> dict[str, Any]:
         raise Problem(409, _ELSEWHERE)
 
+    async def learn_body(self, kind: str, key: str | None, body: bytes) -> dict[str, Any]:
+        raise Problem(409, _ELSEWHERE)
+
     async def predict(self, request: dict[str, Any]) -> dict[str, Any]:
         raise Problem(409, _ELSEWHERE, where="fresh")
 

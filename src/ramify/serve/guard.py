@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ramify.serve.keys import Key, Keys
-from ramify.serve.limits import RateLimit, limited_body, too_large
+from ramify.serve.limits import BytesHeld, LimitedBody, RateLimit, too_large
 from ramify.serve.metrics import Metrics
 from ramify.serve.problems import MEDIA_TYPE, Problem
 from ramify.serve.settings import LOOPBACK, Settings
@@ -21,6 +21,7 @@ from ramify.serve.settings import LOOPBACK, Settings
 log = logging.getLogger("ramify.serve")
 
 MAX_BULK = 2_000_000_000
+_BODIES_HELD = 10  # of the largest size, in memory at the same time
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -65,6 +66,7 @@ class Guard:
         self.keys = None if settings.keys is None else Keys(settings.keys)
         self.rates = RateLimit(settings.rate)
         self.n_running = 0
+        self.held = BytesHeld(_BODIES_HELD * settings.max_body)
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -176,11 +178,18 @@ class _Exchange:
 
     async def _call_in_time(self) -> None:
         """Run the application; after the timeout its task is cancelled, and the client hears why."""
-        receive = limited_body(self._receive, self._most())
+        receive = LimitedBody(self._receive, self._most(), None if self._is_bulk() else self.guard.held)
+        try:
+            if self._is_bulk():
+                await self.guard.app(self.scope, receive, self.send)
+            else:
+                await self._call_until_late(receive)
+        finally:
+            receive.close()
+
+    async def _call_until_late(self, receive: LimitedBody) -> None:
         task = asyncio.current_task()
-        if self._is_bulk() or task is None:
-            await self.guard.app(self.scope, receive, self.send)
-            return
+        assert task is not None
         is_prediction = self.path == "/v1/predict" and self.scope["method"] == "POST"
         is_late = False
 

@@ -11,7 +11,6 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from ramify.base.save_load import load_fitted
@@ -19,6 +18,7 @@ from ramify.files.directory import MANIFEST
 from ramify.serve import teaching
 from ramify.serve.journal import Journal, Piece
 from ramify.serve.progress import KS, Progress
+from ramify.serve.saver import Saver
 from ramify.serve.settings import Settings
 from ramify.serve.snapshots import Publication, freeze, read_notes
 
@@ -26,13 +26,22 @@ log = logging.getLogger("ramify.serve")
 
 # A publication may take at most this share of the learner's time; the learner has a lower priority than the answers.
 PUBLICATION_SHARE = 0.25
-_NICE = 5
+_NICE = 10
 
 
 class Learner:
     """Learns the journal of `settings.model` on top of a classifier; `learned` is the last example it knows."""
 
-    def __init__(self, classifier: Any, journal: Journal, settings: Settings, on_learned: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        classifier: Any,
+        journal: Journal,
+        settings: Settings,
+        on_learned: Callable[[], None],
+        *,
+        forks: bool = False,
+    ) -> None:
+        """`forks`: models are written by a forked process, so that learning goes on."""
         self.classifier = classifier
         self.settings = settings
         self.journal = journal  # its own connection
@@ -49,8 +58,7 @@ class Learner:
         self._on_learned = on_learned
         self._news = threading.Event()
         self._stops = threading.Event()
-        self._files = ThreadPoolExecutor(1, thread_name_prefix="files")
-        self._writing: Future[None] | None = None
+        self._saver = Saver(forks=forks, on_done=self._written)
         self._next_publication = self._next_checkpoint = 0.0
         self._thread = threading.Thread(target=self._run, name="learner", daemon=True)
 
@@ -67,7 +75,7 @@ class Learner:
         self._news.set()
         if self._thread.ident is not None:
             self._thread.join()
-        self._files.shutdown()
+        self._saver.close()
 
     # --- the thread -----------------------------------------------------------------------------------------------
 
@@ -139,6 +147,8 @@ class Learner:
 
     def _seconds_until_due(self) -> float | None:
         now = time.monotonic()
+        if self._saver.is_busy:
+            return None  # it calls when it is done
         waits = []
         if self.learned > max(self.published, 0):
             waits.append(self._next_publication + self.settings.publish_seconds - now)
@@ -147,57 +157,41 @@ class Learner:
         return max(min(waits), 0.001) if waits else None
 
     def _publish(self, waits: bool) -> None:
-        """Take a snapshot now; a thread writes it."""
-        if not hasattr(self.classifier, "fitted_") or self.learned == self.published:
+        """Take a snapshot now; it is written meanwhile."""
+        is_busy = self._saver.is_busy and not waits
+        if not hasattr(self.classifier, "fitted_") or self.learned == self.published or is_busy:
             return
-        if not waits and self._is_writing():
-            return
-        began = time.monotonic()
-        publication = Publication(freeze(self.classifier), self._notes(is_checkpoint=False))
-        before, self.published = self.published, self.learned
-        self._write(lambda: self._write_snapshot(publication, before), "snapshot", waits)
-        took = time.monotonic() - began
-        self._next_publication = time.monotonic() + took * (1 / PUBLICATION_SHARE - 1)
+        sequence, notes = self.learned, self._notes(is_checkpoint=False)
 
-    def _write_snapshot(self, publication: Publication, before: int) -> None:
-        try:
-            publication.write(self.settings.snapshot_path)
-        except BaseException:
-            self.published = before  # so that it is tried again
-            raise
+        def published() -> None:
+            self.published = sequence
+
+        self._saver.save(
+            lambda: Publication(freeze(self.classifier), notes), self.settings.snapshot_path, published, waits=waits
+        )
 
     def _checkpoint(self, waits: bool) -> None:
-        if not hasattr(self.classifier, "fitted_") or self.learned == self.saved or (not waits and self._is_writing()):
+        is_busy = self._saver.is_busy and not waits
+        if not hasattr(self.classifier, "fitted_") or self.learned == self.saved or is_busy:
             return
-        publication = Publication(self.classifier, self._notes(is_checkpoint=True))
-        sequence = self.learned
-        self._write(lambda: self._write_checkpoint(publication, sequence), "checkpoint", waits)
+        sequence, notes = self.learned, self._notes(is_checkpoint=True)
+
+        def saved() -> None:
+            self.saved = sequence
+            if self.settings.keep_examples:
+                journal = Journal(self.settings.journal_path)
+                try:
+                    journal.prune(self.settings.keep_examples, sequence)
+                finally:
+                    journal.close()
+
         self._next_checkpoint = time.monotonic() + self.settings.checkpoint_seconds
+        self._saver.save(lambda: Publication(self.classifier, notes), self.settings.model, saved, waits=waits)
 
-    def _write_checkpoint(self, publication: Publication, sequence: int) -> None:
-        publication.write(self.settings.model)
-        self.saved = sequence
-        if self.settings.keep_examples:
-            journal = Journal(self.settings.journal_path)
-            try:
-                journal.prune(self.settings.keep_examples, sequence)
-            finally:
-                journal.close()
-
-    def _write(self, write: Callable[[], None], what: str, waits: bool) -> None:
-        def logged() -> None:
-            try:
-                write()
-            except (OSError, ValueError) as error:
-                # The journal has everything: try again later.
-                log.error("a file could not be written", extra={"what": what, "why": str(error)})
-
-        self._writing = self._files.submit(logged)
-        if waits:
-            self._writing.result()
-
-    def _is_writing(self) -> bool:
-        return self._writing is not None and not self._writing.done()
+    def _written(self) -> None:
+        """Called by the saver's thread after each file, written or not."""
+        self._next_publication = time.monotonic() + self._saver.seconds * (1 / PUBLICATION_SHARE - 1)
+        self._news.set()
 
     def _notes(self, *, is_checkpoint: bool) -> dict[str, Any]:
         notes: dict[str, Any] = {"journal": self.journal.id, "sequence": self.learned}

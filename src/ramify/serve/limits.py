@@ -36,20 +36,41 @@ class RateLimit:
             raise Problem(429, f"at most {self.rate:g} requests per second are answered: wait", retry_after=seconds)
 
 
-def limited_body(receive: Callable[[], Awaitable[Any]], most: int) -> Callable[[], Awaitable[Any]]:
-    """A `receive` of ASGI that raises a Problem when a body without a stated length grows too large."""
-    size = 0
+class LimitedBody:
+    """A `receive` of ASGI that raises a Problem when a body grows too large, or all bodies that are held together."""
 
-    async def limited() -> Any:
-        nonlocal size
-        message = await receive()
+    def __init__(self, receive: Callable[[], Awaitable[Any]], most: int, held: BytesHeld | None) -> None:
+        """`held` is None for a body that is not kept in memory."""
+        self._receive, self._most, self._held = receive, most, held
+        self.size = 0
+
+    async def __call__(self) -> Any:
+        message = await self._receive()
         if message["type"] == "http.request":
-            size += len(message.get("body", b""))
-            if size > most:
-                raise too_large(most)
+            size = len(message.get("body", b""))
+            self.size += size
+            if self.size > self._most:
+                raise too_large(self._most)
+            if self._held is not None:
+                self._held.add(size)
         return message
 
-    return limited
+    def close(self) -> None:
+        if self._held is not None:
+            self._held.size -= self.size
+
+
+class BytesHeld:
+    """Bytes of the bodies of all requests that are being answered."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.size = 0
+
+    def add(self, size: int) -> None:
+        self.size += size
+        if self.size > self.most:
+            raise Problem(503, "too many large requests are being answered: try again", retry_after=1)
 
 
 def too_large(most: int) -> Problem:

@@ -6,8 +6,10 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
+
+from ramify.serve.waits import BOUND_SECONDS
 
 _BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 # Writer's values: name -> (metric, help).
@@ -32,6 +34,12 @@ class Metrics:
             "ramify_request_seconds", "Time to answer a request", ["route"], buckets=_BUCKETS, registry=self.registry
         )
         self._rows = Counter("ramify_rows", "Rows predicted or learned", ["what"], registry=self.registry)
+        self._wait = Gauge(
+            "ramify_learning_wait_seconds",
+            "Longest time that a prediction could wait for learning",
+            registry=self.registry,
+            multiprocess_mode="max",
+        )
         self._by_route: dict[tuple[str, int], tuple[Any, Any]] = {}
         self._by_kind = {what: self._rows.labels(what) for what in ("predicted", "learned")}
 
@@ -45,6 +53,9 @@ class Metrics:
 
     def rows(self, what: str, number: int) -> None:
         self._by_kind[what].inc(number)
+
+    def learning_wait(self, seconds: float) -> None:
+        self._wait.set(seconds)
 
     def text(self, progress: Mapping[str, Any]) -> bytes:
         """The text format of Prometheus."""
@@ -60,6 +71,7 @@ def _gauges(progress: Mapping[str, Any]) -> CollectorRegistry:
     for name, (metric, description) in _OF_WRITER.items():
         if name in progress:
             _Value(metric, description, float(progress[name]), registry)
+    _Value("ramify_learning_wait_bound_seconds", "What that time may be at most", BOUND_SECONDS, registry)
     for k, value in progress.get("precision", {}).items():
         _Value(f"ramify_progressive_precision_at_{k}", f"P@{k} of examples before they were learned", value, registry)
     return registry

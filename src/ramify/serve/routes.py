@@ -107,11 +107,10 @@ def api_routes(service: Service) -> APIRouter:
     async def learn(request: Request) -> Response:
         """Learn examples. The answer means that they are on the disk; a retry with the same key counts once."""
         key = idempotency_key(request)
-        asked = models.parse(models.LearnRequest, await json_body(request))
-        texts = [example.text or "" for example in asked.examples]
-        models.check_rows(texts, len(texts), settings, "examples")
-        receipt = await service.learn([example.content() for example in asked.examples], key)
-        logged(request, {"rows": len(texts), "version": receipt["version"]}, texts)
+        body = await json_body(request)
+        receipt = await service.learn_body("examples", body, key)
+        values = {"rows": receipt["n_examples"], "version": receipt["version"]}
+        logged(request, values, json.loads(body)["examples"] if settings.log_texts else None)
         return answer(receipt)
 
     @router.get("/v1/labels", response_model=models.LabelsResponse, tags=["ask"])

@@ -16,6 +16,7 @@ from ramify.serve.metrics import Metrics
 from ramify.serve.problems import Problem
 from ramify.serve.settings import Settings
 from ramify.serve.snapshots import Snapshots, complete_snapshot
+from ramify.serve.waits import LearningWaits
 
 log = logging.getLogger("ramify.serve")
 
@@ -30,6 +31,7 @@ class WriterCalls(Protocol):
 
     async def describe(self) -> dict[str, Any]: ...
     async def learn(self, examples: Sequence[Content], key: str | None) -> dict[str, Any]: ...
+    async def learn_body(self, kind: str, key: str | None, body: bytes) -> dict[str, Any]: ...
     async def predict(self, request: dict[str, Any]) -> dict[str, Any]: ...
     async def explain(self, request: dict[str, Any]) -> dict[str, Any]: ...
     async def progress(self) -> dict[str, Any]: ...
@@ -48,6 +50,7 @@ class Service:
         self.writer = writer
         self._on_answering = on_answering
         self.metrics = Metrics()
+        self.waits = LearningWaits(self.metrics.learning_wait)
         self._learns = False
         self.snapshots = Snapshots(settings.model)
         self._index: tuple[Any, LabelIndex] | None = None
@@ -96,7 +99,7 @@ class Service:
             await asyncio.sleep(REFRESH_SECONDS)
             try:
                 if self.snapshots.is_outdated():
-                    await asyncio.to_thread(self.snapshots.refresh)
+                    await self.waits.during(self.snapshots.refresh)
             except Exception as error:  # keep the old one, and look again
                 log.error("a snapshot could not be loaded", extra={"why": str(error)})
                 await asyncio.sleep(1)
@@ -145,7 +148,13 @@ class Service:
         return await asyncio.to_thread(self.answering.explain, request)
 
     async def learn(self, examples: Sequence[Content], key: str | None) -> dict[str, Any]:
-        receipt = await self.writer.learn(examples, key)
+        return self._counted(await self.writer.learn(examples, key))
+
+    async def learn_body(self, kind: str, body: bytes, key: str | None) -> dict[str, Any]:
+        """Learn the examples of a body, which the writer reads: see `read_examples`."""
+        return self._counted(await self.writer.learn_body(kind, key, body))
+
+    def _counted(self, receipt: dict[str, Any]) -> dict[str, Any]:
         if not receipt["duplicate"]:
             self.metrics.rows("learned", receipt["n_examples"])
         return receipt
@@ -155,7 +164,7 @@ class Service:
         if not await self.learns():
             fitted = self.snapshots.current.fitted
             progress["n_labels"] = 0 if fitted is None else fitted.schema.n_labels
-        return progress | {"model": self.settings.model.name}
+        return progress | {"model": self.settings.model.name, "learning_wait": self.waits.describe()}
 
     async def tree(self, node: int, number: int, limit: int, offset: int) -> dict[str, Any]:
         await self._first_snapshot()

@@ -136,7 +136,6 @@ class Supervisor:
                 self.settings.to_json(),
                 pass_fds=(self.listening.fileno(), theirs.fileno(), self._lifeline[0]),
                 stdin=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C of a terminal is for this process, which stops them in order
             )
             theirs.close()
             self._processes.add(process)
@@ -162,7 +161,7 @@ def _new_writer(settings: Settings) -> Writer:
     from ramify.serve.store import open_store
     from ramify.serve.writer import Writer
 
-    return Writer(open_store(settings), settings)
+    return Writer(open_store(settings), settings, forks=True)
 
 
 def _terminate(process: asyncio.subprocess.Process) -> None:

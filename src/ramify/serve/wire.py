@@ -1,4 +1,4 @@
-"""Calls from workers to the writer: JSON messages over a socket that only the two have."""
+"""Calls from workers to the writer: JSON messages over a socket that only the two have; bodies follow as they came."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ramify.serve")
 
-CALLS = ("describe", "learn", "predict", "explain", "progress", "counts", "most_frequent")
+CALLS = ("describe", "learn", "learn_body", "predict", "explain", "progress", "counts", "most_frequent")
 # What a worker says if it can answer before the writer is ready.
 ANSWERING = "answering"
 _HEAD = 4
@@ -28,9 +28,11 @@ async def _read(reader: asyncio.StreamReader) -> Any:
     return json.loads(await reader.readexactly(size))
 
 
-def _write(writer: asyncio.StreamWriter, message: Any) -> None:
-    body = json.dumps(message).encode()
-    writer.write(len(body).to_bytes(_HEAD, "big") + body)
+def _write(writer: asyncio.StreamWriter, message: Any, body: bytes = b"") -> None:
+    head = json.dumps(message).encode()
+    writer.write(len(head).to_bytes(_HEAD, "big") + head)
+    if body:
+        writer.write(body)
 
 
 async def answer_calls(
@@ -62,7 +64,10 @@ async def answer_calls(
             if message == ANSWERING:
                 on_answering()
                 continue
-            task = asyncio.create_task(answer(message["number"], message["call"], message["arguments"]))
+            arguments = message["arguments"]
+            if message["body"] is not None:
+                arguments.append(await reader.readexactly(message["body"]))
+            task = asyncio.create_task(answer(message["number"], message["call"], arguments))
             running.add(task)
             task.add_done_callback(running.discard)
     except (asyncio.IncompleteReadError, ConnectionError):
@@ -103,13 +108,14 @@ class RemoteWriter:
         """Tell the supervisor that this worker answers."""
         _write(self._writer, ANSWERING)
 
-    async def _call(self, name: str, *arguments: Any) -> Any:
+    async def _call(self, name: str, *arguments: Any, body: bytes | None = None) -> Any:
         if self.is_closed.is_set():
             raise Problem(503, "the writer has stopped: try again", retry_after=1)
         number = next(self._numbers)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
-        _write(self._writer, {"number": number, "call": name, "arguments": arguments})
+        size = None if body is None else len(body)
+        _write(self._writer, {"number": number, "call": name, "arguments": arguments, "body": size}, body or b"")
         try:
             return await future
         finally:
@@ -121,6 +127,10 @@ class RemoteWriter:
 
     async def learn(self, examples: Sequence[Content], key: str | None) -> dict[str, Any]:
         found: dict[str, Any] = await self._call("learn", examples, key)
+        return found
+
+    async def learn_body(self, kind: str, key: str | None, body: bytes) -> dict[str, Any]:
+        found: dict[str, Any] = await self._call("learn_body", kind, key, body=body)
         return found
 
     async def predict(self, request: dict[str, Any]) -> dict[str, Any]:

@@ -18,10 +18,16 @@ from ramify.serve.settings import Settings
 from ramify.serve.wire import RemoteWriter
 
 GRACEFUL_SECONDS = 10
+SWITCH_SECONDS = 0.0005
 
 
 def main() -> None:
     """Arguments: the descriptors of the listening socket, of the writer's socket and of a pipe, then the settings."""
+    # Ctrl-C of a terminal is for the supervisor, which stops its workers in order. Not a session of its own: Linux may
+    # give each session an equal share of the processor, so that the lower priority of the learner would mean nothing.
+    os.setpgid(0, 0)
+    # A thread that maps a new snapshot gives way to the answers this soon.
+    sys.setswitchinterval(SWITCH_SECONDS)
     listening, calls, lifeline = map(int, sys.argv[1:4])
     settings = Settings.from_json(sys.argv[4])
     _end_with(lifeline)

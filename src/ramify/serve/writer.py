@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 from ramify.serve.answering import Answering
@@ -34,8 +35,10 @@ CANNOT_LEARN = (
 class Writer:
     """Journal, learner and live model of a store; all calls come from one event loop."""
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    def __init__(self, store: Store, settings: Settings, *, forks: bool = False) -> None:
+        """`forks`: see `Saver`; only for a process that has nothing else to do."""
         self.settings = settings
+        self._forks = forks
         self.classifier = store.classifier
         self.journal = store.journal
         self.learner: Learner | None = None
@@ -59,9 +62,11 @@ class Writer:
                 break
         # The committer, the learner and readers each have a connection.
         self._reader, self._reading = Journal(self.settings.journal_path), threading.Lock()
-        self.learner = Learner(self.classifier, Journal(self.settings.journal_path), self.settings, self._learned)
+        journal = Journal(self.settings.journal_path)
+        self.learner = Learner(self.classifier, journal, self.settings, self._learned, forks=self._forks)
         self.learner.start()
         self._committer = asyncio.create_task(self._commit_groups())
+        self._warming = asyncio.create_task(asyncio.to_thread(import_module, "ramify.serve.lessons"))
 
     async def stop(self) -> None:
         """Commit and learn what was accepted, save, and close the journal."""
@@ -101,6 +106,17 @@ class Writer:
             return query(self._reader)
 
     # --- learning -------------------------------------------------------------------------------------------------
+
+    async def learn_body(self, kind: str, key: str | None, body: bytes) -> dict[str, Any]:
+        """`learn` for the examples of a request's body."""
+        if self.journal is None:
+            raise Problem(409, CANNOT_LEARN)
+        from ramify.serve.lessons import read_examples  # not at the start: its libraries take their time to load
+
+        examples = read_examples(kind, body, self.settings)
+        if not examples:
+            return {"n_examples": 0, "version": self.journal.last, "duplicate": False}
+        return await self.learn(examples, key)
 
     async def learn(self, examples: Sequence[Content], key: str | None) -> dict[str, Any]:
         """Commit examples to the journal; on return they are on the disk, and will be learned."""
