@@ -15,6 +15,7 @@ import faulthandler
 import importlib
 import inspect
 import itertools
+import math
 import sys
 import time
 import traceback
@@ -98,14 +99,15 @@ def main():
     parser = argparse.ArgumentParser(description="Run every attack and print how often each outcome occurred.")
     parser.add_argument("--inputs", type=int, default=10_000, help="inputs of all attacks together")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="stop after about this time")
     parser.add_argument("--only", default="", help="only attacks whose name contains this")
     given = parser.parse_args()
     faulthandler.enable()
     warnings.simplefilter("ignore")
     sys.path.insert(0, str(HERE.parent))
     attacks = [attack for attack in find_attacks() if given.only in attack.name]
-    left = given.inputs
-    while left > 0 and attacks:
+    left, end = given.inputs, time.monotonic() + given.seconds
+    while left > 0 and attacks and time.monotonic() < end:
         attack = min(attacks, key=lambda attack: attack.seconds)
         print(f"{given.inputs - left:,} inputs; {attack.name}, seed {given.seed + attack.n_rounds}", file=sys.stderr)
         left -= attack.run(left, given.seed)

@@ -13,6 +13,9 @@ from scipy import sparse
 
 import ramify
 from contract.small_data import N_FEATURES, N_LABELS, once_per_path, same
+from ramify import metrics, trees
+from ramify.data.hashing import FeatureHashing
+from ramify.models.spectral.eigen_split import eigen_split
 
 
 def with_part(array, part, value):
@@ -175,6 +178,39 @@ def test_every_classifier_rejects_broken_arrays(case):
             clf.fit(X, spoil(Y))
 
 
+FUNCTIONS = {
+    "kmeans_tree": trees.kmeans_tree,
+    "interpolated_tree": trees.interpolated_tree,
+    "eigen_split": eigen_split,
+    "hashing": lambda X, Y: FeatureHashing().transform(X),
+    "precision": lambda P, Y: metrics.precision_at_k(Y, P, k=1),
+}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_functions_without_a_model_reject_broken_arrays(function):
+    X, Y = sparse.csr_array(np.eye(30, 5, dtype=np.float32) + 1), sparse.csr_array(np.eye(30, 5) + np.eye(30, 5, -5))
+    foreign = {"a broken csc array": (lambda A: with_part(A.tocsc(), "indices", at(3, 10**6)), "row index 1000000")}
+    for spoil, said in (BROKEN | foreign).values():
+        with pytest.raises(ValueError, match=f"{said}|real numbers"):
+            FUNCTIONS[function](spoil(X), Y)
+
+
+def test_a_tree_of_no_labels_is_an_error():
+    for build in (trees.kmeans_tree, trees.interpolated_tree, trees.huffman_tree, trees.complete_tree):
+        with pytest.raises(ValueError, match="at least one label"):
+            build(np.eye(3), np.zeros((3, 0)))
+
+
+def test_metrics_take_half_floats_and_name_what_they_cannot_take():
+    Y, P = np.eye(3), np.eye(3) * 0.5
+    assert metrics.precision_at_k(Y.astype(">i4"), P.astype(np.float16), k=1) == 1
+    with pytest.raises(ValueError, match="Y_true must be an array, got rows of different lengths"):
+        metrics.precision_at_k([[0], [1, 2], []], P, k=1)
+    with pytest.raises(ValueError, match="Y_true has 2147483649 columns"):
+        metrics.precision_at_k(sparse.csr_array((3, 2**31 + 1)), P, k=1)
+
+
 MISSING_LABELS = {
     "pandas Int64": (lambda Y: pd.DataFrame(Y.toarray()).astype("Int64").mask(Y.toarray() > 0), "missing value in row"),
     "objects": (lambda Y: np.where(Y.toarray() > 0, None, 0), "missing value in row"),
@@ -220,7 +256,7 @@ def test_masked_arrays_are_rejected_by_metrics():
     Y, hidden = np.eye(3), np.ma.array(np.eye(3), mask=np.eye(3) > 0)
     for one, other, name in ((hidden, Y, "Y_true"), (Y, hidden, "P")):
         with pytest.raises(ValueError, match=f"{name} has masked values"):
-            ramify.metrics.precision_at_k(one, other, k=1)
+            metrics.precision_at_k(one, other, k=1)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ramify.data.masked import check_no_mask
+
 _INT32_MAX = np.iinfo(np.int32).max
 # Models reserve an index for the bias.
 MAX_FEATURES = _INT32_MAX - 1
@@ -55,6 +57,20 @@ def csr_rows(
     rows = sparse.csr_array(shape, dtype=data.dtype)
     rows.data, rows.indices, rows.indptr = data, indices, indptr.astype(np.int64, copy=False)
     return rows
+
+
+def checked_rows(X: Any) -> sparse.csr_array:
+    """Rows of finite numbers, dense or sparse in any format, as float32, for functions that take X outside a model.
+
+    >>> checked_rows([[1, 0], [0, 2]]).dtype
+    dtype('float32')
+    """
+    from sklearn.utils import check_array
+
+    check_no_mask("X", X)
+    if sparse.issparse(X) and getattr(X, "ndim", 0) == 2:
+        X = check_csr("X", X)
+    return sparse.csr_array(check_array(X, accept_sparse="csr", dtype=np.float32, input_name="X"))
 
 
 def check_csr(name: str, array: Any, *, is_copied: bool = False) -> sparse.csr_array:

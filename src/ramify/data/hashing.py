@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import check_array
 
 from ramify.common.validation import check_integer
+from ramify.data.csr import checked_rows
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -46,7 +46,7 @@ class FeatureHashing(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> sparse.csr_array:
         """The rows with their hashed columns: values that meet in a column are added."""
         self.fit(X)
-        rows = sparse.csr_array(check_array(X, accept_sparse="csr", dtype=np.float32))
+        rows = checked_rows(X)
         column, sign = self._places(np.arange(rows.shape[1], dtype=np.uint64))
         data = rows.data * sign[rows.indices] if self.signed else rows.data.copy()
         shape = rows.shape[0], 2**self.n_bits

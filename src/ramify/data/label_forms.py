@@ -18,7 +18,7 @@ from ramify.data.series import plain_column
 Kind: TypeAlias = Literal["indicator", "collections", "classes"]
 
 _COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
-_MAX_LABELS = np.iinfo(np.int32).max
+MAX_LABELS = np.iinfo(np.int32).max
 _NUMBERS = (bool, int, float, np.number, np.bool_)
 
 
@@ -107,13 +107,13 @@ def read_indicator(Y: Any) -> sparse.csr_array:
     if getattr(Y, "ndim", 2) != 2:
         raise ValueError(f"Unknown label type: a sparse Y must have 2 dimensions, got {Y.ndim}")
     if not sparse.issparse(Y):
-        Y = _plain_numbers(np.asarray(Y))
+        Y = plain_numbers(np.asarray(Y))
     if Y.dtype.kind not in "biuf":
         raise ValueError(
             f"Unknown label type: a 2-D Y must contain only 0 and 1, got {Y.dtype}; pass label names as lists"
         )
-    if Y.shape[1] > _MAX_LABELS:
-        raise ValueError(f"Y has {Y.shape[1]} columns; at most {_MAX_LABELS} labels are supported")
+    if Y.shape[1] > MAX_LABELS:
+        raise ValueError(f"Y has {Y.shape[1]} columns; at most {MAX_LABELS} labels are supported")
     indicator = check_csr("Y", Y, is_copied=True) if sparse.issparse(Y) else sparse.csr_array(Y)
     indicator.sum_duplicates()
     bad = (indicator.data != 0) & (indicator.data != 1)
@@ -129,8 +129,8 @@ def read_indicator(Y: Any) -> sparse.csr_array:
     return csr_rows(indicator.data, indicator.indices, indicator.indptr, indicator.shape)
 
 
-def _plain_numbers(Y: NDArray[Any]) -> NDArray[Any]:
-    """A dense Y as scipy takes it: objects that are numbers, half floats and foreign byte order are converted."""
+def plain_numbers(Y: NDArray[Any]) -> NDArray[Any]:
+    """A dense array as scipy takes it: objects that are numbers, half floats and foreign byte order are converted."""
     if Y.dtype == object:
         for place, value in enumerate(Y.flat):
             if _is_missing(value):

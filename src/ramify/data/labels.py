@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ramify.data.label_forms import Kind, indicator_of, read_indicator, read_labels
+from ramify.data.label_forms import MAX_LABELS, Kind, indicator_of, read_indicator, read_labels
 from ramify.data.names import NameTable
 
 # Common types of the labels of one row; `read_labels` handles the others.
@@ -59,6 +59,8 @@ def label_indicator(Y: Any) -> sparse.csr_array:
         if Y.ndim == 1 and Y.dtype.kind in "iu":
             if len(Y) and Y.min() < 0:
                 raise ValueError(f"label columns must be at least 0, got {Y.min()} in row {int(np.argmin(Y))}")
+            if len(Y) and Y.max() >= MAX_LABELS:
+                raise ValueError(f"label columns must be below {MAX_LABELS}, got {Y.max()} in row {int(np.argmax(Y))}")
             return _one_per_row(Y.astype(np.int64), int(Y.max()) + 1 if len(Y) else 0)
         if Y.ndim != 2:
             raise ValueError(f"Y must be a 2-D array of 0 and 1 or a 1-D array of label columns, got shape {Y.shape}")

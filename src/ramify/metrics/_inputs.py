@@ -11,6 +11,7 @@ from scipy.sparse import csr_array, issparse
 
 from ramify.common.validation import check_integer
 from ramify.data.csr import check_csr
+from ramify.data.label_forms import MAX_LABELS, plain_numbers
 from ramify.data.masked import check_no_mask
 
 # Sums and means of float32 probabilities can exceed 1 by a few units in the last place.
@@ -80,8 +81,7 @@ def as_indicator(Y: Any, name: str, *, n_labels: int | None = None) -> csr_array
     if issparse(Y):
         array = _canonical(Y, name)
     else:
-        check_no_mask(name, Y)
-        dense = np.asarray(Y)
+        dense = _dense(Y, name)
         if dense.ndim == 1:
             return _one_hot(dense, name, n_labels)
         _check_two_dimensions(dense, name)
@@ -105,8 +105,7 @@ def as_scores(P: Any, name: str = "P") -> csr_array:
     if issparse(P):
         array = _canonical(P, name)
     else:
-        check_no_mask(name, P)
-        dense = np.asarray(P)
+        dense = _dense(P, name)
         _check_two_dimensions(dense, name)
         _check_numbers(dense.dtype, name)
         n_rows, n_columns = dense.shape
@@ -145,11 +144,11 @@ def number_of_labels(*arrays: Any) -> int:
     """Return the number of columns of the indicator among the arrays, or else the largest class plus one."""
     largest = -1
     for Y in arrays:
-        shape = np.shape(Y)
-        if len(shape) == 2:
-            return int(shape[1])
-        if len(shape) == 1 and shape[0] and np.asarray(Y).dtype.kind in "iu":
-            largest = max(largest, int(np.max(Y)))
+        array: Any = Y if issparse(Y) else _dense(Y, "Y")
+        if array.ndim == 2:
+            return int(array.shape[1])
+        if array.ndim == 1 and len(array) and array.dtype.kind in "iu":
+            largest = max(largest, int(array.max()))
     return largest + 1
 
 
@@ -187,11 +186,22 @@ def _canonical(array: Any, name: str) -> csr_array:
     if array.ndim != 2:
         raise ValueError(f"{name} must have two dimensions (rows, labels), got a sparse array with {array.ndim}")
     _check_numbers(array.dtype, name)
+    if array.shape[1] > MAX_LABELS:
+        raise ValueError(f"{name} has {array.shape[1]} columns; at most {MAX_LABELS} labels are supported")
     csr = check_csr(name, array, is_copied=True)
     if not csr.has_canonical_format:
         csr = csr.copy()
         csr.sum_duplicates()
     return csr
+
+
+def _dense(values: Any, name: str) -> NDArray[Any]:
+    check_no_mask(name, values)
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name} must be an array, got rows of different lengths: encode label lists first") from None
+    return plain_numbers(array) if array.ndim == 2 else array
 
 
 def _one_hot(classes: NDArray[Any], name: str, n_labels: int | None) -> csr_array:

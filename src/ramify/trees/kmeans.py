@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from ramify import _core
 from ramify.common.validation import check_integer, check_number, number_of_threads
+from ramify.data.csr import checked_rows
 from ramify.data.labels import label_indicator
 from ramify.data.remote_rows import RemoteRows
+from ramify.trees.frequency import checked_indicator
 from ramify.trees.label_tree import LabelTree
 from ramify.trees.splitting import Positions, from_splits
 
@@ -53,7 +55,7 @@ def kmeans_tree(
     from sklearn.utils import check_random_state
 
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    vectors = label_vectors(X, Y, prune=prune, n_jobs=n_threads)
+    vectors = label_vectors(X, checked_indicator(Y), prune=prune, n_jobs=n_threads)
     split_labels = X.split_labels if isinstance(X, RemoteRows) else _core.split_labels
 
     def split(order: NDArray[np.int32], starts: Positions, stops: Positions) -> Positions:
@@ -112,9 +114,7 @@ def label_vectors(X: Any, Y: Any, *, prune: float = 0.0, n_jobs: int | None = No
         raise ValueError("the k-means tree needs the features X; without features, use 'random', 'huffman' or 'fano'")
     if isinstance(X, RemoteRows):
         return X.label_vectors(label_indicator(Y), prune)
-    from sklearn.utils import check_array
-
-    features = sp.csr_array(check_array(X, accept_sparse="csr", dtype=np.float32))
+    features = checked_rows(X)
     positives = label_indicator(Y).tocsc()
     if features.shape[0] != positives.shape[0]:
         raise ValueError(f"X has {features.shape[0]} rows, but Y has {positives.shape[0]}; the numbers must be equal")

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from ramify import _core
 from ramify.common.validation import check_choice, check_integer, check_number
+from ramify.data.csr import checked_rows
 from ramify.data.labels import label_indicator
 
 SOLVERS = ("randomised", "power")
@@ -56,7 +56,7 @@ def eigen_split(
     check_integer("max_iterations", max_iterations, at_least=1)
     check_integer("cg_iterations", cg_iterations, at_least=1)
     check_number("tol", tol, at_least=0)
-    rows = sparse.csr_array(X, dtype=np.float32)
+    rows = checked_rows(X).copy()
     rows.sum_duplicates()
     labels = label_indicator(Y)
     weight = np.ones(rows.shape[0]) if importance is None else np.ascontiguousarray(importance, dtype=np.float64)
