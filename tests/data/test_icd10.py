@@ -30,6 +30,12 @@ def test_a_code_is_labelled_with_its_category_block_and_chapter(icd10):
     ]
 
 
+def test_a_reference_to_a_code_is_a_training_text_of_it(icd10):
+    place = icd10.train.texts.index("Clostridium difficile foodborne intoxication and infection")
+    assert icd10.train.labels[place] == ["A04.7", "A04", "A00-A09", "chapter 1"]
+    assert not any("(A04.7" in text for text in icd10.train.texts)
+
+
 def test_subcategories_are_not_labels_of_the_code(icd10):
     place = next(i for i, labels in enumerate(icd10.train.labels) if labels[0] == "S52.521A")
     assert icd10.train.labels[place] == ["S52.521A", "S52", "S50-S59", "chapter 19"]

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 _CODE_RANGE = re.compile(r"\s*\([A-Z]\d\w(-[A-Z]\d\w)?\)$")
+# A line of a note that refers to another code: "old myocardial infarction (I25.2)", "tobacco dependence (F17.-)".
+_REFERENCE = re.compile(r"(.+?)\s*\(([A-Z]\d\w(\.\w{1,4})?)\.?-?\)")
 
 
 class LabelledTexts(NamedTuple):
@@ -28,10 +30,11 @@ class Icd10(NamedTuple):
 def load_icd10(*, test_share: float = 0.2) -> Icd10:
     """Return the descriptions and inclusion terms of all codes, labelled with code, category, block and chapter.
 
-    A text that describes several codes is one row with the labels of all. The test set is a fixed sample of the
-    inclusion terms that are not also a description: a fraction `test_share`, chosen by checksum, so it hardly changes
-    between editions. Every description is in the training set, so every test label occurs there. Needs the package
-    simple-icd-10-cm (the extra "demo").
+    A text that describes several codes is one row with the labels of all. References between codes ("Excludes: old
+    myocardial infarction (I25.2)") are further training rows, unless they repeat another row. The test set is a fixed
+    sample of the inclusion terms that are not also a description: a fraction `test_share`, chosen by checksum, so it
+    hardly changes between editions. Every description is in the training set, so every test label occurs there. Needs
+    the package simple-icd-10-cm (the extra "demo").
     """
     if not 0 <= test_share < 1:
         raise ValueError(f"test_share must be at least 0 and below 1, got {test_share}")
@@ -60,7 +63,29 @@ def load_icd10(*, test_share: float = 0.2) -> Icd10:
         part = test if is_held_out else train
         part.texts.append(row.text)
         part.labels.append(list(row.labels))
+    for reference in _references(classification, names, rows):
+        train.texts.append(reference.text)
+        train.labels.append(list(reference.labels))
     return Icd10(train, test, names)
+
+
+def _references(classification: Any, names: dict[str, str], rows: dict[str, _Row]) -> Iterable[_Row]:
+    """What the notes of all codes call other codes, where that is no text of `rows`."""
+    found: dict[str, _Row] = {}
+    for code in classification.get_all_codes(True):
+        notes = [*classification.get_excludes1(code), *classification.get_excludes2(code)]
+        for get in (
+            classification.get_use_additional_code,
+            classification.get_code_first,
+            classification.get_code_also,
+        ):
+            notes.extend(get(code).splitlines())
+        for note in notes:
+            match = _REFERENCE.fullmatch(note.strip())
+            if match and match[2] in names and _key(match[1]) not in rows:
+                upper = _upper_labels(classification, classification.get_parent(match[2]))
+                _add(found, match[1], [match[2], *upper], may_be_held_out=False)
+    return found.values()
 
 
 def code_labels(labels: Iterable[str]) -> set[str]:
@@ -101,10 +126,13 @@ class _Row:
         self.may_be_held_out = True
 
 
+def _key(text: str) -> str:
+    """Texts that differ only in case and spaces are the same text and must not be in both parts."""
+    return " ".join(text.casefold().split())
+
+
 def _add(rows: dict[str, _Row], text: str, labels: list[str], *, may_be_held_out: bool) -> None:
-    # Texts that differ only in case and spaces are the same text and must not be in both parts.
-    key = " ".join(text.casefold().split())
-    row = rows.setdefault(key, _Row(text.strip()))
+    row = rows.setdefault(_key(text), _Row(text.strip()))
     row.labels.update(dict.fromkeys(labels))
     row.may_be_held_out &= may_be_held_out
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from contextlib import ExitStack
 from pathlib import Path
@@ -94,6 +93,8 @@ def serve(
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise ImportError(f"`ramify serve` needs {error.name}: pip install 'ramify[serve]'") from None
+    import asyncio
+
     from ramify.cli.stream.lock import only_stream
     from ramify.serve.logs import log_as_json
     from ramify.serve.settings import Settings
