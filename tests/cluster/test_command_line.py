@@ -8,8 +8,9 @@ import sys
 import pytest
 
 from cli_workspace import NOTES, RAMIFY, workspace
-from ramify import load
+from ramify import cluster, load
 from ramify.cli.main import run
+from ramify.data import load_xmc
 from shared.same_model import check_same_model
 
 
@@ -30,8 +31,8 @@ needs_ray = pytest.mark.skipif(
 
 
 @needs_ray
-@pytest.mark.parametrize("classifier", ["plt", "fastxml"])
-def test_the_command_trains_and_predicts_on_a_cluster(tmp_path, classifier):
+@pytest.mark.parametrize(("classifier", "where"), [("plt", "address"), ("fastxml", "local")])
+def test_the_command_trains_and_predicts_on_a_cluster(tmp_path, nodes, classifier, where):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     for k, notes in enumerate((NOTES[:20], NOTES[20:])):
         lines = [json.dumps({"text": text, "labels": labels}) for text, labels in notes]
@@ -43,7 +44,7 @@ def test_the_command_trains_and_predicts_on_a_cluster(tmp_path, classifier):
     files = [tmp_path / "0.parquet", tmp_path / "1.parquet"]
     choice = ["--classifier", classifier, *(["--n-trees", "4"] if classifier == "fastxml" else [])]
     assert run(list(map(str, ["train", tmp_path / "all.jsonl", "--model", tmp_path / "alone", *choice]))) == 0
-    on_ray = ["--cluster", "local", "--threads", "2"]
+    on_ray = ["--cluster", nodes.address if where == "address" else where, "--threads", "2"]
     _run("train", *files, "--model", tmp_path / "model", "--checkpoint", tmp_path / "run", *choice, *on_ray)
     check_same_model(load(tmp_path / "alone"), load(tmp_path / "model"))
     said = _run(
@@ -54,6 +55,17 @@ def test_the_command_trains_and_predicts_on_a_cluster(tmp_path, classifier):
     answers = [row for k in (0, 1) for row in pq.read_table(tmp_path / "out" / f"part-{k:05d}.parquet").to_pylist()]
     expected = load(tmp_path / "alone").predict_labels([text for text, _ in NOTES], top_k=2)
     assert [row["labels"] for row in answers] == [[label for label, _ in row] for row in expected]
+
+
+@needs_ray
+def test_the_command_predicts_with_a_model_in_parts(tmp_path):
+    whole = load(workspace() / "model")
+    parts = cluster.split(whole, tmp_path / "parts", 2)
+    _run("predict", workspace() / "test.txt", "--model", parts, "--out", tmp_path / "out", "--cluster", "local")
+    answers = [json.loads(line) for line in (tmp_path / "out" / "part-00000.jsonl").read_text().splitlines()]
+    expected = whole.predict_labels(load_xmc(workspace() / "test.txt").X)
+    found = [[(one["label"], one["probability"]) for one in row["labels"]] for row in answers]
+    assert found == [[(int(label), p) for label, p in row] for row in expected]
 
 
 def _run(*arguments):

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from cli_workspace import workspace
 from ramify import PLTClassifier, load
+from ramify.cli.main import run
 from ramify.data.mapped import load_mapped, save_mapped
 from ramify.data.synthetic import make_multilabel
 from ramify.models.plt.block_trainer import mapped_directory
@@ -25,6 +27,18 @@ def test_mapped_rows_give_the_same_bits(tmp_path):
         alone = PLTClassifier(random_state=0, **parameters).fit(data.X, data.Y)
         check_same_model(alone, PLTClassifier(random_state=0, **parameters).fit(load_mapped(tmp_path / "rows"), data.Y))
     assert sorted(path.name for path in (tmp_path / "rows").iterdir()) == ["data", "indices", "indptr", "shape.json"]
+
+
+def test_the_command_trains_on_a_file_that_stays_on_disk(tmp_path, capsys):
+    train = str(workspace() / "train.txt")
+    assert run(["train", train, "--model", str(tmp_path / "alone")]) == 0
+    assert run(["train", train, "--model", str(tmp_path / "mapped"), "--mapped", str(tmp_path / "rows")]) == 0
+    check_same_model(load(tmp_path / "alone"), load(tmp_path / "mapped"))
+    assert load_mapped(tmp_path / "rows").shape == (300, 300)
+    capsys.readouterr()
+    texts = str(workspace() / "notes.jsonl")
+    assert run(["train", texts, "--model", str(tmp_path / "texts"), "--mapped", str(tmp_path / "other")]) == 2
+    assert "--mapped needs XMC text, got jsonl" in capsys.readouterr().err
 
 
 def test_rows_that_are_mapped_are_known_to_be(tmp_path):

@@ -94,6 +94,11 @@ def test_a_split_model_survives_a_node_and_answers_alike(nodes, tmp_path, data, 
     assert _answers(files) == [[(int(j), float(p)) for j, p in row] for row in alone.predict_labels(data.X, top_k=3)]
 
 
+def test_a_part_that_fits_no_node_is_refused(nodes):
+    with pytest.raises(cluster.ClusterError, match=r"split the model into more parts"):
+        RayWorkers().start(dict, n_bytes=2**60)
+
+
 def _answers(files):
     rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
     return [[(one["label"], one["probability"]) for one in row["labels"]] for row in rows]

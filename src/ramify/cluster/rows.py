@@ -31,7 +31,7 @@ Places = NDArray[np.int64]
 # Below this many entries of label vectors, sharing out a split costs more than it saves.
 WORTH_SHARING = 2_000_000
 # Tasks for each worker: more of them balance better and move more rows.
-TASKS_PER_WORKER, LEAST_TASKS = 4, 8
+TASKS_PER_WORKER, LEAST_TASKS = 4, 4
 
 
 class ShardedRows(RemoteRows):

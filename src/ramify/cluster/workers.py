@@ -133,6 +133,12 @@ class RayWorkers:
             yield from (place[reference] for reference in done)
 
     def start(self, kind: Callable[..., Any], *arguments: Any, n_bytes: int) -> Actor:
+        most = max(node["Resources"].get("memory", 0) for node in self._ray.nodes() if node["Alive"])
+        if n_bytes > most:
+            raise ClusterError(
+                f"a part of the model has {n_bytes / 2**20:,.0f} MiB, and no node has more memory than "
+                f"{most / 2**20:,.0f} MiB: split the model into more parts"
+            )
         # Ray counts the memory, so that no node gets more than it has. Tasks that ask an actor wait for it: no CPU.
         options = {"num_cpus": 0, "memory": n_bytes, "max_restarts": -1, "max_task_retries": -1}
         remote = self._ray.remote(scheduling_strategy="SPREAD", **options)(kind)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
 from ramify.data.csr import csr_rows
+from ramify.data.dataset import Dataset
 from ramify.data.files import PathLike
+from ramify.data.lines import iter_xmc
 
 _FILES = {"indptr": np.int64, "indices": np.int32, "data": np.float32}
 
@@ -53,6 +55,27 @@ def save_mapped(directory: PathLike, pieces: Iterable[sparse.csr_array]) -> spar
     temporary.write_text(json.dumps([n_rows, n_features]))
     os.replace(temporary, folder / "shape.json")
     return load_mapped(folder)
+
+
+def map_xmc(path: PathLike, directory: PathLike, *, rows_at_once: int = 4096, n_jobs: int | None = None) -> Dataset:
+    """Read an XMC file some rows at a time: its X is written to a directory and mapped from there, its Y is in memory.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "tiny.txt").write_text("3 2 4\\n0,2 0:0.5\\n1 1:2\\n3 0:1\\n")
+    ...     data = map_xmc(Path(folder, "tiny.txt"), Path(folder, "rows"))
+    ...     data.X.shape, data.Y.indices.tolist()
+    ((3, 2), [0, 2, 1, 3])
+    """
+    labels: list[sparse.csr_array] = []
+
+    def rows() -> Iterator[sparse.csr_array]:
+        for part in iter_xmc(path, rows_at_once, n_jobs=n_jobs):
+            labels.append(part.Y)
+            yield part.X
+
+    X = save_mapped(directory, rows())
+    return Dataset(X, sparse.csr_array(sparse.vstack(labels, format="csr")))
 
 
 def load_mapped(directory: PathLike) -> sparse.csr_array:

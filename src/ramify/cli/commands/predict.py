@@ -133,11 +133,12 @@ def _on_cluster(
 ) -> None:
     from ramify import cluster
     from ramify.cli.models import load_to_query, tuned_thresholds
+    from ramify.cluster.split import is_split
 
     if not files or out is None:
         raise ValueError("--cluster needs data files, and a directory for the answers: --out DIR")
     if top_k is None and limit is None:
-        limit = tuned_thresholds(load_to_query(model, threads))
+        limit = tuned_thresholds(load_to_query(model / "top" if is_split(model) else model, threads))
         top_k = 5 if limit is None else None
     format = "parquet" if is_parquet else "jsonl"
     how: dict[str, Any] = {"top_k": top_k, "threshold": limit, "format": format, "verbose": terminal.is_watched()}

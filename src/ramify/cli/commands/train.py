@@ -35,7 +35,7 @@ EXAMPLES = examples(
 _NOT_OF_CLASSIFIER = {
     "data", "journal", "model", "classifier", "settings", "is_online", "multiclass", "format", "label_names",
     "feature_names", "hierarchy", "test", "seed", "threads", "json", "text_column", "label_column", "label_separator",
-    "encoding", "delimiter", "cluster", "checkpoint",
+    "encoding", "delimiter", "cluster", "checkpoint", "mapped",
 }  # fmt: skip
 
 _TABLES = ("csv", "tsv")
@@ -153,6 +153,10 @@ def train(
         Path | None,
         typer.Option("--checkpoint", metavar="DIR", help="--cluster: keep finished parts here; a failed run goes on."),
     ] = None,
+    mapped: Annotated[
+        Path | None,
+        typer.Option("--mapped", metavar="DIR", help="XMC larger than the memory: keep the rows in files here."),
+    ] = None,
     seed: options.Seed = 0,
     threads: Threads = None,
     json: AsJson = False,
@@ -183,6 +187,8 @@ def train(
     with progress.shown(output.is_watched()) as phases:
         start = time.perf_counter()
         if cluster is not None:
+            if mapped is not None:
+                raise ValueError("--mapped is not for --cluster, whose workers keep the rows")
             if hierarchy is not None:
                 raise ValueError("--hierarchy is not for --cluster; give hierarchy= to the classifier in Python")
             rows, n_rows = _on_cluster(cluster, trained, data, checkpoint, multiclass, n_workers=threads)
@@ -191,7 +197,10 @@ def train(
             file = _one_file(data)
             with progress.phase(f"reading {file.name}"):
                 sizes: dict[str, Any] = {"threads": n_jobs(threads), "counter": counter}
-                rows = read_journal(file) if journal else read_labelled(file, format, columns, **sizes)
+                if mapped is not None:
+                    rows = _mapped_rows(file, format, mapped, n_jobs(threads))
+                else:
+                    rows = read_journal(file) if journal else read_labelled(file, format, columns, **sizes)
             names = read_names_for(rows, label_names, feature_names)
             if hierarchy is not None:
                 _set_hierarchy(trained, name, hierarchy, rows)
@@ -244,6 +253,19 @@ def _one_file(files: list[Path]) -> Path:
     if len(files) > 1:
         raise ValueError(f"got {len(files)} data files; train on one, or on all of them with --cluster auto")
     return files[0]
+
+
+def _mapped_rows(file: Path, format: Any, directory: Path, threads: int) -> LabelledRows:
+    """The rows of an XMC file, kept in files."""
+    from ramify.cli.data import LabelledRows
+    from ramify.data.load import find_format
+    from ramify.data.mapped import map_xmc
+
+    kind = find_format(file) if format is None else format.value
+    if kind != "xmc":
+        raise ValueError(f"--mapped needs XMC text, got {kind}: convert it first with `ramify convert`")
+    data = map_xmc(file, directory, n_jobs=threads)
+    return LabelledRows(file, data.X, data.Y, format=kind)
 
 
 def _on_cluster(
