@@ -96,12 +96,19 @@ def measure_ray(new: Callable[[], Any], data: Any, numbers: list[int]) -> None:
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float, float, dict[str, float]]:
-    """The result, wall seconds, CPU seconds of this process and all below it, and seconds of each phase."""
+    """The result, wall seconds, CPU seconds of this process and those below it, and seconds of phases and others."""
     with shown(False) as phases:
-        start, cpu = time.perf_counter(), cpu_seconds()
+        start, cpu, busy = time.perf_counter(), cpu_seconds(), busy_seconds()
         result = work()
-        took, cpu = time.perf_counter() - start, cpu_seconds() - cpu
-    return result, took, cpu, {name: round(seconds, 1) for name, seconds in phases.seconds.items()}
+        took, cpu, busy = time.perf_counter() - start, cpu_seconds() - cpu, busy_seconds() - busy
+    seconds = {**phases.seconds, "CPU of other processes": max(0.0, busy - cpu)}
+    return result, took, cpu, {name: round(of_phase, 1) for name, of_phase in seconds.items()}
+
+
+def busy_seconds() -> float:
+    """CPU seconds of all processes of the machine."""
+    user, nice, system = map(int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:4])
+    return (user + nice + system) / os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds() -> float:
