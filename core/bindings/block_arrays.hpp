@@ -17,6 +17,7 @@ inline ArrayDict to_dict(BlockStorage&& storage) {
     arrays["panels"] = to_numpy(std::move(storage.panels), {n_panels, static_cast<std::size_t>(panel_fields)});
     arrays["column_child"] = to_numpy(std::move(storage.column_child));
     arrays["column_scale"] = to_numpy(std::move(storage.column_scale));
+    arrays["column_rate"] = to_numpy(std::move(storage.column_rate));
     arrays["index"] = to_numpy(std::move(storage.index));
     arrays["rows"] = to_numpy(std::move(storage.rows));
     arrays["table"] = to_numpy(std::move(storage.table));

@@ -26,9 +26,10 @@ namespace ramify {
 /// A trained label tree. Keeps the numpy arrays alive that it reads, memory-mapped ones too.
 class BoundModel {
 public:
+    using LinkTable = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
     BoundModel(const ArrayDict& arrays, const TreeInput& tree_arrays, const FeatureSettings& features,
-               const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>& link, float link_low,
-               float link_step, bool is_multiclass)
+               const LinkTable& link, const LinkTable& link_slopes, float link_low, float link_step, bool is_multiclass)
         : tree_arrays_(tree_arrays) {
         model_.tree = tree_arrays.checked();
         const SavedArrays saved(arrays, keep_);
@@ -36,6 +37,7 @@ public:
         b.panels = saved.take<std::int64_t, 2>("panels");
         b.column_child = saved.take<std::int32_t>("column_child");
         b.column_scale = saved.take<float>("column_scale");
+        b.column_rate = saved.take<float>("column_rate");
         b.index = saved.take<std::uint32_t>("index");
         b.rows = saved.take<std::uint8_t>("rows");
         b.table = saved.take<float>("table");
@@ -43,14 +45,19 @@ public:
         if (link.shape(0) > 0) {
             if (link.shape(1) < 2 || !(link_step > 0) || !std::isfinite(link_step) || !std::isfinite(link_low))
                 throw nb::value_error("a link map needs at least two knots and a grid of finite numbers");
+            if (link_slopes.shape(0) != link.shape(0) || link_slopes.shape(1) != link.shape(1))
+                throw nb::value_error("a link map needs as many slopes as logits");
             model_.link = {link.data(), link.size()};
-            for (float logit : model_.link)
-                if (!std::isfinite(logit)) throw nb::value_error("a link map must be finite");
+            model_.link_slopes = {link_slopes.data(), link_slopes.size()};
+            for (std::span<const float> table : {model_.link, model_.link_slopes})
+                for (float value : table)
+                    if (!std::isfinite(value)) throw nb::value_error("a link map must be finite");
             model_.n_levels = static_cast<std::int64_t>(link.shape(0));
             model_.n_knots = static_cast<int>(link.shape(1));
             model_.link_low = link_low;
             model_.link_step = link_step;
             keep_.append(link);
+            keep_.append(link_slopes);
         }
         model_.is_multiclass = is_multiclass;
         const nb::gil_scoped_release release;  // the checks read the whole model, and others may be asked meanwhile

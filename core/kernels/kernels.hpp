@@ -79,8 +79,10 @@ struct RowMatch {
 };
 
 /// A logit map, piecewise linear on a uniform grid of scores and linear beyond it; n_knots = 0 is the identity.
+/// The logit of a column is that of its score, plus the slope at its score times the log of the column's rate.
 struct LinkMap {
     const float* logits = nullptr;
+    const float* slopes = nullptr;
     int n_knots = 0;
     float low = 0.0f;
     float step = 1.0f;
@@ -167,8 +169,8 @@ struct Kernels {
     /// x . w, x a list and w packed in order of feature, found by a bitmap. The sum is the same for every instruction
     /// set.
     double (*dot_bitmap)(const Entry* x, int n, const BitmapWord* bitmap, const float* weight);
-    /// sums[c] * scale[c], mapped to logits; n is rounded up to a multiple of 8 inside both arrays.
-    void (*to_logits)(float* sums, const float* scale, int n, LinkMap map);
+    /// sums[c] * scale[c], mapped to logits of columns with these log rates.
+    void (*to_logits)(float* sums, const float* scale, const float* rate, int n, LinkMap map);
     /// p[c] = 1 / (1 + exp(-logit[c])), in place; n rounded up to a multiple of 8.
     void (*to_probabilities)(float* logits, int n);
     OnlineKernels online;

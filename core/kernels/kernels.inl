@@ -325,7 +325,7 @@ void add_rows(const RowMatch* match, int n_matches, const std::uint8_t* rows, fl
 
 constexpr int link_block = 64;  // columns whose places on the link map are found together
 
-void to_logits(float* sums, const float* scale, int n, LinkMap map) {
+void to_logits(float* sums, const float* scale, const float* rate, int n, LinkMap map) {
     // Huge features must not become infinite logits, which a softmax cannot compare; infinities of both signs
     // add up to NaN: no evidence either way, so logit 0.
     auto finite = [](float logit) {
@@ -343,8 +343,8 @@ void to_logits(float* sums, const float* scale, int n, LinkMap map) {
         for (int c = 0; c < m; ++c) at[c] = add_product(-map.low, sums[first + c], scale[first + c]) * per_step;
         for (int c = 0; c < m; ++c) knot[c] = static_cast<int>(at[c] >= 0.0f ? (at[c] < last ? at[c] : last) : 0.0f);
         for (int c = 0; c < m; ++c) {  // the only part that is not done for many columns at once
-            low[c] = map.logits[knot[c]];
-            high[c] = map.logits[knot[c] + 1];
+            low[c] = add_product(map.logits[knot[c]], map.slopes[knot[c]], rate[first + c]);
+            high[c] = add_product(map.logits[knot[c] + 1], map.slopes[knot[c] + 1], rate[first + c]);
         }
         for (int c = 0; c < m; ++c)
             sums[first + c] = finite(add_product(low[c], at[c] - static_cast<float>(knot[c]), high[c] - low[c]));

@@ -37,10 +37,10 @@ void bind_search(nb::module_& m) {
     m.def("is_plain_row", &is_plain_row, "indices"_a, "values"_a, "n_features"_a,
           "Whether the features of a row rise, lie within the bounds, and have finite values.");
     nb::class_<BoundModel>(m, "LabelTreeModel", "A trained label tree over (memory-mapped) arrays, and its searches.")
-        .def(
-            nb::init<const ArrayDict&, const TreeInput&, const FeatureSettings&,
-                     const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>&, float, float, bool>(),
-            "blocks"_a, "tree"_a, "features"_a, "link"_a, "link_low"_a, "link_step"_a, "is_multiclass"_a)
+        .def(nb::init<const ArrayDict&, const TreeInput&, const FeatureSettings&, const BoundModel::LinkTable&,
+                      const BoundModel::LinkTable&, float, float, bool>(),
+             "blocks"_a, "tree"_a, "features"_a, "link"_a, "link_slopes"_a, "link_low"_a, "link_step"_a,
+             "is_multiclass"_a)
         .def("search", &BoundModel::search, "X"_a, "top_k"_a.none(), "threshold"_a, "node_threshold"_a.none(), "beam"_a,
              "n_threads"_a, "bound"_a = 0.0f,
              "CSR parts of the answer, rows sorted by label, and the number of inner products taken.")

@@ -25,6 +25,8 @@ using namespace ramify;
 
 namespace {
 
+using Links = nb::ndarray<const float, nb::ndim<5>, nb::c_contig, nb::device::cpu>;
+
 /// The weights of n rows, checked.
 std::span<const float> checked_weights(const std::optional<Floats>& sample_weight, std::size_t n_rows) {
     if (!sample_weight) return {};
@@ -109,25 +111,32 @@ public:
     double total_work() const { return trainer_->plan().total_work(); }
 
     Tuple<List<Tuple<Array<double>, Array<double>, Array<double>>>, Array<double>> held_out(
-        const std::vector<SolverSettings>& solvers, double share, std::int64_t max_rows, bool is_multiclass) {
+        const std::vector<SolverSettings>& solvers, double share, std::int64_t max_rows, int n_rates,
+        const std::optional<Links>& links) {
+        check_rates(n_rates);
+        const LinkTables tables = link_tables(links, solvers.size());
         HeldOutSample sample;
         {
             nb::gil_scoped_release release;
-            sample = trainer_->held_out(solvers, share, max_rows, is_multiclass);
+            sample = trainer_->held_out(solvers, share, max_rows, n_rates, tables);
         }
         const auto n_levels = static_cast<std::size_t>(trainer_->plan().n_levels());
-        const std::vector<std::size_t> shape{n_levels, std::size_t{ScoreHistogram::n_bins}};
+        const std::vector<std::size_t> shape{n_levels, static_cast<std::size_t>(n_rates),
+                                             std::size_t{ScoreHistogram::n_bins}};
         nb::list of_solver;
         for (HeldOut& found : sample.of_solver)
-            of_solver.append(
-                nb::make_tuple(to_numpy(std::move(found.histogram.positive), shape),
-                               to_numpy(std::move(found.histogram.negative), shape),
-                               to_numpy(std::move(found.softmax.loss), {n_levels, SoftmaxLoss::slopes.size()})));
+            of_solver.append(nb::make_tuple(
+                to_numpy(std::move(found.histogram.positive), shape),
+                to_numpy(std::move(found.histogram.negative), shape),
+                to_numpy(std::move(found.softmax.loss), {n_levels, tables.n_maps, SoftmaxLoss::factors.size()})));
         return nb::make_tuple(of_solver, to_numpy(std::move(sample.stands_for)));
     }
 
     Tuple<Array<double>, Array<double>, Array<double>, Array<double>> held_out_nodes(
-        const std::vector<SolverSettings>& solvers, const Ints& nodes, const Doubles& samples, bool is_multiclass) {
+        const std::vector<SolverSettings>& solvers, const Ints& nodes, const Doubles& samples, int n_rates,
+        const std::optional<Links>& links) {
+        check_rates(n_rates);
+        const LinkTables tables = link_tables(links, solvers.size());
         if (nodes.size() != samples.size()) throw nb::value_error("nodes and samples differ in length");
         std::vector<NodeTask> tasks;
         for (std::size_t k = 0; k < nodes.size(); ++k) {
@@ -138,7 +147,7 @@ public:
         HeldOutNodes found;
         {
             nb::gil_scoped_release release;
-            found = trainer_->held_out_nodes(solvers, tasks, is_multiclass);
+            found = trainer_->held_out_nodes(solvers, tasks, n_rates, tables);
         }
         std::vector<double> positive, negative, softmax;
         auto append = [](std::vector<double>& to, const std::vector<double>& from) {
@@ -150,13 +159,32 @@ public:
                 append(negative, of_solver.histogram.negative);
                 append(softmax, of_solver.softmax.loss);
             }
-        const std::vector<std::size_t> shape{tasks.size(), solvers.size(), std::size_t{ScoreHistogram::n_bins}};
-        return nb::make_tuple(to_numpy(std::move(positive), shape), to_numpy(std::move(negative), shape),
-                              to_numpy(std::move(softmax), {tasks.size(), solvers.size(), SoftmaxLoss::slopes.size()}),
-                              to_numpy(std::move(found.positives)));
+        const std::vector<std::size_t> shape{tasks.size(), solvers.size(), static_cast<std::size_t>(n_rates),
+                                             std::size_t{ScoreHistogram::n_bins}};
+        return nb::make_tuple(
+            to_numpy(std::move(positive), shape), to_numpy(std::move(negative), shape),
+            to_numpy(std::move(softmax), {tasks.size(), solvers.size(), tables.n_maps, SoftmaxLoss::factors.size()}),
+            to_numpy(std::move(found.positives)));
     }
 
 private:
+    static void check_rates(int n_rates) {
+        if (n_rates < 1 || n_rates > 64) throw nb::value_error("n_rates must be between 1 and 64");
+    }
+
+    LinkTables link_tables(const std::optional<Links>& links, std::size_t n_solvers) const {
+        LinkTables tables{{}, 0, n_levels()};
+        if (!links) return tables;
+        if (links->shape(0) != n_solvers || links->shape(2) != static_cast<std::size_t>(n_levels()) ||
+            links->shape(3) != 2 || links->shape(4) != LinkGrid::n_knots)
+            throw nb::value_error("links must have the shape (solvers, maps, levels, 2, knots)");
+        tables.values = {links->data(), links->size()};
+        tables.n_maps = links->shape(1);
+        for (float value : tables.values)
+            if (!std::isfinite(value)) throw nb::value_error("links must be finite");
+        return tables;
+    }
+
     TreeInput tree_arrays_;
     TreeView tree_;
     std::int64_t n_features_;
@@ -299,7 +327,10 @@ void bind_blocks(nb::module_& m) {
             "All of them, as the constructor takes them.");
 
     m.attr("HISTOGRAM_LOW") = ScoreHistogram::low;
-    m.attr("SOFTMAX_SLOPES") = std::vector<float>(SoftmaxLoss::slopes.begin(), SoftmaxLoss::slopes.end());
+    m.attr("SOFTMAX_FACTORS") = std::vector<float>(SoftmaxLoss::factors.begin(), SoftmaxLoss::factors.end());
+    m.attr("LINK_LOW") = LinkGrid::low;
+    m.attr("LINK_STEP") = LinkGrid::step;
+    m.attr("LINK_KNOTS") = LinkGrid::n_knots;
     m.attr("HISTOGRAM_WIDTH") = ScoreHistogram::width;
 
     nb::class_<BoundTrainer>(m, "BlockTrainer", "Rows assigned to the nodes of a label tree, ready to be trained.")
@@ -319,15 +350,19 @@ void bind_blocks(nb::module_& m) {
              "The same with a solver for each level: of the gate, of the root's children, and so on.")
         .def("train_hashed", &BoundTrainer::train_hashed, "solver"_a, "bits"_a, "progress"_a.none() = nb::none(),
              "Train all nodes on one shared table of 2^bits weights.")
-        .def("held_out", &BoundTrainer::held_out, "solvers"_a, "share"_a, "max_rows"_a, "is_multiclass"_a = false,
-             "From a sample of the nodes, for each solver: histograms (levels x bins) of the scores of positive and "
-             "negative held-out examples, and "
-             "the softmax losses (levels x slopes) of rows with one positive child, if they are asked for by "
-             "is_multiclass. And for how many positive examples of its level each held-out one stands.")
-        .def("held_out_nodes", &BoundTrainer::held_out_nodes, "solvers"_a, "nodes"_a, "samples"_a, "is_multiclass"_a,
+        .def(
+            "held_out", &BoundTrainer::held_out, "solvers"_a, "share"_a, "max_rows"_a, "n_rates"_a = 1,
+            "links"_a.none() = nb::none(),
+            "From a sample of the nodes, for each solver: histograms (levels x rates x bins) of the scores of positive "
+            "and negative held-out examples (rate k: log rates of the child from -k - 1 to -k), and the softmax losses "
+            "(levels x maps x factors) of rows with one "
+            "positive child, for the maps in links (solvers x maps x levels x 2 x knots: logits and slopes) times some "
+            "factors. And for how many positive examples of its level each held-out one stands.")
+        .def("held_out_nodes", &BoundTrainer::held_out_nodes, "solvers"_a, "nodes"_a, "samples"_a, "n_rates"_a = 1,
+             "links"_a.none() = nb::none(),
              "The same for these nodes and shares of their rows, not summed up: positive and negative histograms "
-             "(nodes x solvers x bins), softmax losses (nodes x solvers x slopes), and the positive examples held out "
-             "at each node.");
+             "(nodes x solvers x rates x bins), softmax losses (nodes x solvers x maps x factors), and the positive "
+             "examples held out at each node.");
 
     nb::class_<BoundPlan>(m, "NodePlan",
                           "Which nodes are trained on which rows, from labels and lengths of rows alone.")

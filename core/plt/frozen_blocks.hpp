@@ -27,7 +27,7 @@ inline constexpr int max_panel_columns = 256;  ///< what a byte can number
 /// One line of the `panels` array.
 struct PanelRecord {
     std::int64_t node;          ///< whose children these are; n_nodes stands for the root's own classifier
-    std::int64_t first_column;  ///< into column_child, column_scale
+    std::int64_t first_column;  ///< into column_child, column_scale, column_rate
     std::int64_t n_columns;
     std::int64_t n_rows;
     std::int64_t bucket_bits;  ///< bitmap_index, hashed_index, or the logarithm of the number of buckets
@@ -42,6 +42,7 @@ struct BlockArrays {
     Array<std::int64_t> panels;  ///< PanelRecord, flattened
     Array<std::int32_t> column_child;
     Array<float> column_scale;
+    Array<float> column_rate;  ///< log of the share of the node's rows for which the child is true; 0 where not known
     Array<std::uint32_t> index;
     Array<std::uint8_t> rows;
     Array<float> table;  ///< of hashed panels, 2^hash_bits
@@ -52,7 +53,7 @@ using BlockStorage = BlockArrays<OwnedArray>;
 struct FrozenPanel {
     PanelRecord record{};
     std::vector<std::int32_t> child;
-    std::vector<float> scale;
+    std::vector<float> scale, rate;
     std::vector<std::uint32_t> index;
     std::vector<std::uint8_t> rows;
 
@@ -65,6 +66,8 @@ struct FrozenPanel {
         record.n_bytes = static_cast<std::int64_t>(writer.rows.size());
         child = std::move(panel.child);
         scale = std::move(panel.scale);
+        rate = std::move(panel.rate);
+        rate.resize(child.size(), 0.0f);
         index = std::move(writer.index);
         rows = std::move(writer.rows);
         rows.shrink_to_fit();
@@ -84,6 +87,7 @@ inline void append_panel(BlockStorage& out, FrozenPanel&& panel) {
     };
     move_to(out.column_child, panel.child);
     move_to(out.column_scale, panel.scale);
+    move_to(out.column_rate, panel.rate);
     move_to(out.index, panel.index);
     move_to(out.rows, panel.rows);
 }
@@ -99,6 +103,7 @@ inline BlockStorage join_panels(std::vector<FrozenPanel>&& panels) {
     out.panels.reserve(panels.size() * panel_fields);  // exactly: growing by doubling would need three times the memory
     out.column_child.reserve(n_columns);
     out.column_scale.reserve(n_columns);
+    out.column_rate.reserve(n_columns);
     out.index.reserve(index_size);
     out.rows.reserve(n_bytes);
     for (FrozenPanel& panel : panels) append_panel(out, std::move(panel));
@@ -123,6 +128,7 @@ struct FrozenBlocks : BlockArrays<ArrayView> {
     void attach(const TreeView& tree) {
         if (panels.size() % panel_fields != 0) refuse_arrays("panels");
         if (column_child.size() != column_scale.size()) refuse_arrays("column_scale");
+        if (column_child.size() != column_rate.size()) refuse_arrays("column_rate");
         panel_begin.assign(tree.n_nodes() + 2, 0);
         std::int64_t last_node = 0;
         std::vector<bool> has_column(
@@ -213,6 +219,7 @@ private:
             const std::int32_t child = column_child[p.first_column + c];
             if (child < 0 || child >= n_children) refuse_arrays("column_child");
             if (!std::isfinite(column_scale[p.first_column + c])) refuse_arrays("column_scale");
+            if (!std::isfinite(column_rate[p.first_column + c])) refuse_arrays("column_rate");
         }
         if (p.bucket_bits == hashed_index) {
             if (table.size() < max_tile_columns || table.size() > std::uint64_t{1} << 32 || p.row_begin < 0 ||
@@ -279,7 +286,8 @@ private:
             sum_hashed(p, x, sums);
         else
             sum_rows(p, x, scratch, sums);
-        kernels().to_logits(sums, column_scale.data() + p.first_column, n_columns, map);
+        kernels().to_logits(sums, column_scale.data() + p.first_column, column_rate.data() + p.first_column, n_columns,
+                            map);
         scratch.score.insert(scratch.score.end(), sums, sums + n_columns);
         scratch.child.insert(scratch.child.end(), column_child.begin() + p.first_column,
                              column_child.begin() + p.first_column + p.n_columns);

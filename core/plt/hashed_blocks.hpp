@@ -17,6 +17,7 @@
 #include "base/sparse_rows.hpp"
 #include "kernels/kernels.hpp"
 #include "plt/frozen_blocks.hpp"
+#include "plt/held_out.hpp"
 #include "plt/node_rows.hpp"
 #include "trees/label_tree.hpp"
 
@@ -58,6 +59,7 @@ public:
                 out.column_child.insert(out.column_child.end(), node.child.begin() + first, node.child.begin() + end);
                 for (std::size_t c = first; c < end; ++c)
                     out.column_scale.push_back(tiles_[node.first_tile + c / max_tile_columns].scale);
+                out.column_rate.insert(out.column_rate.end(), node.rate.begin() + first, node.rate.begin() + end);
                 const auto* fields = reinterpret_cast<const std::int64_t*>(&record);
                 out.panels.insert(out.panels.end(), fields, fields + panel_fields);
             }
@@ -67,6 +69,7 @@ private:
     struct Node {
         int node;
         std::vector<std::int32_t> child, column_of_child;
+        std::vector<float> rate;  ///< of each column, see NodeProblem
         std::size_t first_tile = 0;
     };
     struct Tile {
@@ -81,16 +84,25 @@ private:
     };
 
     void add_node(int v, int n_children) {
-        Node node{v, {}, std::vector<std::int32_t>(n_children, -1)};
+        Node node{v, {}, std::vector<std::int32_t>(n_children, -1), {}};
         std::vector<std::int64_t> count(n_children, 0);
         const std::int64_t first = rows_.begin[v], end = rows_.begin[v + 1];
-        for (std::int64_t q = rows_.positive_begin[first]; q < rows_.positive_begin[end]; ++q)
-            ++count[rows_.positive[q]];
+        std::vector<double> positive(n_children, 0.0);
+        double total = 0;
+        for (std::int64_t e = first; e < end; ++e) {
+            const double weight = row_weight_.empty() ? 1.0 : row_weight_[rows_.row[e]];
+            total += weight;
+            for (std::int64_t q = rows_.positive_begin[e]; q < rows_.positive_begin[e + 1]; ++q) {
+                ++count[rows_.positive[q]];
+                positive[rows_.positive[q]] += weight;
+            }
+        }
         for (int c = 0; c < n_children; ++c)
             if (count[c] > 0) node.child.push_back(c);
         std::ranges::stable_sort(node.child, std::greater{}, [&](int c) { return count[c]; });
         for (std::size_t k = 0; k < node.child.size(); ++k)
             node.column_of_child[node.child[k]] = static_cast<std::int32_t>(k);
+        for (std::int32_t c : node.child) node.rate.push_back(log_rate(positive[c], total));
         node.first_tile = tiles_.size();
         const int n_columns = static_cast<int>(node.child.size());
         for (int from = 0; from < n_columns; from += max_tile_columns) {

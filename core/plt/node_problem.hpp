@@ -17,6 +17,7 @@
 #include "base/parallel.hpp"
 #include "base/sparse_rows.hpp"
 #include "kernels/kernels.hpp"
+#include "plt/held_out.hpp"
 #include "plt/node_plan.hpp"
 #include "plt/node_rows.hpp"
 #include "trees/label_tree.hpp"
@@ -73,6 +74,7 @@ struct NodeProblem {
     std::vector<Entry> local;
     std::size_t n_features = 0, n_lines = 0;
     std::vector<std::int32_t> child, column_of_child;
+    std::vector<float> rate;  ///< of each column: log of the share of the training rows, by weight, that have it
     std::size_t n_train = 0;           ///< rows beyond these are held out, for scoring
     std::vector<std::int32_t> number;  ///< scratch: feature -> number + 1, 0 for none; always zero between nodes
 
@@ -157,6 +159,7 @@ public:
         std::ranges::stable_sort(p.child, std::greater{}, [&](int c) { return count[c]; });
         p.column_of_child.assign(n_children, -1);
         for (std::size_t k = 0; k < p.child.size(); ++k) p.column_of_child[p.child[k]] = static_cast<std::int32_t>(k);
+        set_rates(p);
     }
 
     /// Solves a tile of a prepared problem. Returns the number of floats per feature in space.weights.
@@ -192,6 +195,19 @@ public:
     }
 
 private:
+    void set_rates(NodeProblem& p) const {
+        std::vector<double> positive(p.child.size(), 0.0);
+        double total = 0;
+        for (std::size_t r = 0; r < p.n_train; ++r) {
+            const double weight = p.weight.empty() ? 1.0 : p.weight[r];
+            total += weight;
+            for (std::int64_t q = rows_.positive_begin[p.entry[r]]; q < rows_.positive_begin[p.entry[r] + 1]; ++q)
+                positive[p.column_of_child[rows_.positive[q]]] += weight;
+        }
+        p.rate.resize(p.child.size());
+        for (std::size_t k = 0; k < p.child.size(); ++k) p.rate[k] = log_rate(positive[k], total);
+    }
+
     void number_locally(NodeProblem& p, std::size_t non_zeros) const {
         constexpr std::uint32_t merged = std::numeric_limits<std::uint32_t>::max();
         auto& number = p.number;

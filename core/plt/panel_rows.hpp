@@ -30,6 +30,7 @@ struct Panel {
     std::int64_t node = 0;
     std::vector<std::int32_t> child;
     std::vector<float> scale;
+    std::vector<float> rate;  ///< log of the share of the node's rows for which the child is true; empty: not known
     std::vector<std::uint32_t> feature;
     std::vector<std::uint32_t> row_group{0};
     std::vector<std::uint8_t> group_id;

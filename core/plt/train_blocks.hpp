@@ -90,14 +90,15 @@ public:
 
     /// Trains again a sample of the nodes, this share of each level's work, each on at most max_rows rows and without a
     /// fifth of those, and counts the scores of that fifth.
-    /// Softmax losses are summed up only if is_multiclass, that is, if exactly one label of a row is true.
-    HeldOutSample held_out(std::span<const SolverSettings> solvers, double share, std::int64_t max_rows,
-                           bool is_multiclass) {
+    /// Softmax losses are those of `links`, for data where exactly one label of a row is true.
+    HeldOutSample held_out(std::span<const SolverSettings> solvers, double share, std::int64_t max_rows, int n_rates,
+                           const LinkTables& links) {
         const std::vector<NodeTask> tasks = plan_.sampled_nodes(share, max_rows);
-        const HeldOutNodes found = held_out_nodes(solvers, tasks, is_multiclass);
+        const HeldOutNodes found = held_out_nodes(solvers, tasks, n_rates, links);
         const std::size_t n_solvers = solvers.size();
         const int n_levels = plan_.n_levels();
-        HeldOutSample sample{std::vector<HeldOut>(n_solvers, HeldOut(n_levels)), plan_.level_positives()};
+        HeldOutSample sample{std::vector<HeldOut>(n_solvers, HeldOut(n_levels, n_rates, links.n_maps)),
+                             plan_.level_positives()};
         std::vector<double> held_out(n_levels, 0.0);
         for (std::size_t t = 0; t < tasks.size();
              ++t) {  // always in this order, so that sums do not depend on the threads
@@ -112,7 +113,7 @@ public:
 
     /// The same for given nodes and shares of their rows, each node by itself.
     HeldOutNodes held_out_nodes(std::span<const SolverSettings> solvers, const std::vector<NodeTask>& tasks,
-                                bool is_multiclass) {
+                                int n_rates, const LinkTables& links) {
         const std::size_t n_solvers = solvers.size();
         HeldOutNodes found{std::vector<std::vector<HeldOut>>(tasks.size()), std::vector<double>(tasks.size(), 0.0)};
         std::vector<std::vector<std::vector<float>>> scores(
@@ -131,9 +132,12 @@ public:
             [&](const NodeTask& task, int owner) {
                 const NodeProblem& p = problem_[owner];
                 const auto t = static_cast<std::size_t>(&task - tasks.data());
-                found.parts[t].assign(n_solvers, HeldOut(1));
-                for (std::size_t s = 0; s < n_solvers; ++s)
-                    count(p, scores[owner][s], is_multiclass, found.parts[t][s]);
+                found.parts[t].assign(n_solvers, HeldOut(1, n_rates, links.n_maps));
+                std::vector<LinkMap> maps(links.n_maps);
+                for (std::size_t s = 0; s < n_solvers; ++s) {
+                    for (std::size_t m = 0; m < maps.size(); ++m) maps[m] = links.map(s, m, plan_.level(task.node));
+                    count(p, scores[owner][s], maps, found.parts[t][s]);
+                }
                 for (std::int64_t e : std::span(p.entry).subspan(p.n_train))
                     found.positives[t] += plan_.positive_mass(e);
             });
@@ -208,8 +212,12 @@ private:
     }
 
     /// Counts scores[row][column] of the held-out rows.
-    void count(const NodeProblem& p, const std::vector<float>& scores, bool is_multiclass, HeldOut& out) const {
+    void count(const NodeProblem& p, const std::vector<float>& scores, std::span<const LinkMap> maps,
+               HeldOut& out) const {
+        constexpr std::size_t n_bins = ScoreHistogram::n_bins;
         std::vector<bool> is_positive(p.child.size());
+        std::vector<float> logits;
+        const std::vector<float> unscaled(maps.empty() ? 0 : p.child.size(), 1.0f);
         for (std::size_t r = p.n_train; r < p.row.size(); ++r) {
             const std::span<const float> score =
                 std::span(scores).subspan((r - p.n_train) * p.child.size(), p.child.size());
@@ -221,9 +229,16 @@ private:
                 if (const int column = p.column_of_child[rows_.positive[q]]; column >= 0)
                     is_positive[true_column = column] = true;
             for (std::size_t c = 0; c < score.size(); ++c)
-                (is_positive[c] ? out.histogram.positive : out.histogram.negative)[ScoreHistogram::bin(score[c])] +=
-                    weight;
-            if (is_multiclass && n_positive == 1) out.softmax.add(0, score, true_column, weight);
+                (is_positive[c] ? out.histogram.positive
+                                : out.histogram.negative)[out.histogram.rate_bin(p.rate[c]) * n_bins +
+                                                          ScoreHistogram::bin(score[c])] += weight;
+            if (n_positive != 1) continue;
+            for (std::size_t m = 0; m < maps.size(); ++m) {
+                logits.assign(score.begin(), score.end());
+                kernels().to_logits(logits.data(), unscaled.data(), p.rate.data(), static_cast<int>(logits.size()),
+                                    maps[m]);
+                out.softmax.add(m, logits, true_column, weight);
+            }
         }
     }
 
@@ -292,6 +307,8 @@ private:
             }
             const auto c0 = p.child.begin() + static_cast<std::ptrdiff_t>(first * max_tile_columns);
             panel.child.assign(c0, c0 + static_cast<std::ptrdiff_t>(panel.scale.size()));
+            const auto r0 = p.rate.begin() + static_cast<std::ptrdiff_t>(first * max_tile_columns);
+            panel.rate.assign(r0, r0 + static_cast<std::ptrdiff_t>(panel.scale.size()));
             for (std::size_t f = 0; f < p.n_features; ++f)
                 if (count[f + 1]) {
                     panel.feature.push_back(p.feature.empty() ? static_cast<std::uint32_t>(f) : p.feature[f]);

@@ -67,7 +67,8 @@ struct LabelTreeModel {
     TreeView tree;
     FrozenBlocks blocks;
     FeatureSettings features;
-    std::span<const float> link;  ///< [level][knot] logits; empty: scores are logits
+    std::span<const float> link;         ///< [level][knot] logits; empty: scores are logits
+    std::span<const float> link_slopes;  ///< the same shape: what the log of a child's rate adds, times this
     std::int64_t n_levels = 0;
     int n_knots = 0;
     float link_low = 0, link_step = 1;
@@ -110,7 +111,7 @@ struct LabelTreeModel {
         LinkMap map;
         if (n_knots > 0) {
             const std::int64_t at = std::min<std::int64_t>(level[node], n_levels - 1);
-            map = {link.data() + at * n_knots, n_knots, link_low, link_step};
+            map = {link.data() + at * n_knots, link_slopes.data() + at * n_knots, n_knots, link_low, link_step};
         }
         blocks.score(node, x, scratch, map);
         float* score = scratch.score.data();

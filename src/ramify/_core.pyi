@@ -79,7 +79,13 @@ class SolverSettings:
 
 HISTOGRAM_LOW: float = -8.0
 
-SOFTMAX_SLOPES: list[float]
+SOFTMAX_FACTORS: list[float]
+
+LINK_LOW: float = -4.0
+
+LINK_STEP: float = 0.25
+
+LINK_KNOTS: int = 33
 
 HISTOGRAM_WIDTH: float = 0.03125
 
@@ -98,9 +104,9 @@ class BlockTrainer:
 
     def train_hashed(self, solver: SolverSettings, bits: int, progress: Progress | None = None) -> dict[str, numpy.typing.NDArray[Any]]: ...
 
-    def held_out(self, solvers: Sequence[SolverSettings], share: float, max_rows: int, is_multiclass: bool = False) -> tuple[list[tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64]]], NDArray[numpy.float64]]: ...
+    def held_out(self, solvers: Sequence[SolverSettings], share: float, max_rows: int, n_rates: int = 1, links: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None, None, None), order='C', device='cpu', writable=False)] | None = None) -> tuple[list[tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64]]], NDArray[numpy.float64]]: ...
 
-    def held_out_nodes(self, solvers: Sequence[SolverSettings], nodes: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], samples: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], is_multiclass: bool) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64]]: ...
+    def held_out_nodes(self, solvers: Sequence[SolverSettings], nodes: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], samples: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_rates: int = 1, links: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None, None, None), order='C', device='cpu', writable=False)] | None = None) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64]]: ...
 
 class NodePlan:
     def __init__(self, Y: ramify.data.csr.Compressed, tree: ramify.trees.label_tree.LabelTree, row_length: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sample_weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, seed: int, n_threads: int) -> None: ...
@@ -121,7 +127,7 @@ class NodePlan:
 def is_plain_row(indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_features: int) -> bool: ...
 
 class LabelTreeModel:
-    def __init__(self, blocks: dict[str, numpy.typing.NDArray[Any]], tree: ramify.trees.label_tree.LabelTree, features: FeatureSettings, link: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], link_low: float, link_step: float, is_multiclass: bool) -> None: ...
+    def __init__(self, blocks: dict[str, numpy.typing.NDArray[Any]], tree: ramify.trees.label_tree.LabelTree, features: FeatureSettings, link: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], link_slopes: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], link_low: float, link_step: float, is_multiclass: bool) -> None: ...
 
     def search(self, X: ramify.data.csr.Compressed, top_k: int | None, threshold: float, node_threshold: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, beam: int, n_threads: int, bound: float = 0.0) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32], int]: ...
 

@@ -27,6 +27,7 @@ DTYPES = {
     "panels": np.int64,
     "column_child": np.int32,
     "column_scale": np.float32,
+    "column_rate": np.float32,
     "index": np.uint32,
     "rows": np.uint8,
     "table": np.float32,
@@ -34,13 +35,16 @@ DTYPES = {
 
 
 def freeze(nodes, n_features, index="bitmap"):
-    """Arrays of the blocks of `nodes`: node -> (children, bytes of shape (n_features, children), a scale per child)."""
+    """Arrays of the blocks of `nodes`: node -> (children, bytes of shape (n_features, children), a scale per
+    child), with or without a log rate per child."""
     arrays = {name: [] for name in DTYPES}
     for node in sorted(nodes):
-        children, weights, scales = nodes[node]
+        children, weights, scales, *rates = nodes[node]
+        rates = rates[0] if rates else np.zeros(len(children))
         for first in range(0, len(children), PANEL_COLUMNS):
             columns = slice(first, first + PANEL_COLUMNS)
             _freeze_panel(arrays, node, children[columns], weights[:, columns], scales[columns], index)
+            arrays["column_rate"] += list(rates[columns])
     frozen = {name: np.asarray(values, dtype=DTYPES[name]) for name, values in arrays.items()}
     frozen["panels"] = frozen["panels"].reshape(-1, len(PANEL_FIELDS))
     return frozen

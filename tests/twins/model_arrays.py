@@ -30,7 +30,14 @@ def make_arrays(index):
         )
         if index == "bucket":
             assert (blocks["panels"][:, PANEL_FIELDS.index("bucket_bits")] >= 0).any()
-    return dict(blocks) | {name: getattr(tree, name) for name in TREE_ARRAYS} | {"link": model.link.logits}
+    return (
+        dict(blocks)
+        | {name: getattr(tree, name) for name in TREE_ARRAYS}
+        | {
+            "link": model.link.logits,
+            "link_slopes": model.link.slope_table(),
+        }
+    )
 
 
 ARRAYS = {index: make_arrays(index) for index in ("bitmap", "bucket", "hashed")}
@@ -43,6 +50,7 @@ def build(arrays, *, n_labels=N_LABELS, low=-1.0, step=0.5, is_multiclass=False,
         SimpleNamespace(**{name: arrays[name] for name in TREE_ARRAYS}, n_labels=n_labels),
         _core.FeatureSettings(n_features, True, bias),
         arrays["link"],
+        arrays["link_slopes"],
         low,
         step,
         is_multiclass,

@@ -50,14 +50,17 @@ def random_model(
         weights = rng.integers(-limit, limit + 1, (n_columns, len(children)))
         weights[rng.random(weights.shape) < 0.3] = 0
         scales = np.full(len(children), 1.0) if coarse else rng.uniform(0.001, 0.05, len(children))
-        nodes[node] = (children, weights, scales.astype(np.float32))
+        rates = [-rng.exponential(2, len(children)).astype(np.float32)] if calibrated else []
+        nodes[node] = (children, weights, scales.astype(np.float32), *rates)
     link = IDENTITY
     if calibrated:
         steps = rng.random((int(rng.integers(1, tree.height + 3)), 6))
-        link = Link((np.cumsum(steps, axis=1) * 2 - 5).astype(np.float32), -1.0, 0.5)
+        slopes = rng.uniform(0, 1, steps.shape).astype(np.float32)
+        link = Link((np.cumsum(steps, axis=1) * 2 - 5).astype(np.float32), -1.0, 0.5, slopes)
     trained = TrainedTree(tree, freeze(nodes, n_columns, index), link, n_features, normalize, bias, is_multiclass)
     dense = {
-        node: (children, weights * scales.astype(np.float64)) for node, (children, weights, scales) in nodes.items()
+        node: (children, weights * scales.astype(np.float64), *rates)
+        for node, (children, weights, scales, *rates) in nodes.items()
     }
     return SimpleNamespace(tree=tree, nodes=dense, link=link, trained=trained, is_multiclass=is_multiclass)
 

@@ -27,13 +27,15 @@ def conditionals(tree, nodes, x, link, is_multiclass):
     """Of each node the probability that it is positive, given that its parent is; the root's is that of the gate."""
     answer = np.zeros(tree.n_nodes)
     answer[0] = 1.0
-    for node, (children, weights) in nodes.items():
+    for node, (children, weights, *rates) in nodes.items():
         is_gate = node == tree.n_nodes
         level = 0 if is_gate else int(tree.depth[node]) + 1
         scores = x @ weights
         if len(link.logits):
-            row = link.logits[min(level, len(link.logits) - 1)].astype(np.float64)
-            scores = link_map(scores, row, link.low, link.step)
+            level = min(level, len(link.logits) - 1)
+            row, slopes = link.logits[level].astype(np.float64), link.slope_table()[level].astype(np.float64)
+            rate = rates[0] if rates else np.zeros(len(scores))
+            scores = link_map(scores, row, link.low, link.step) + rate * link_map(scores, slopes, link.low, link.step)
         p = expit(scores)
         if is_multiclass and not is_gate:  # exactly one comes true: chances in proportion to the odds
             p = softmax(scores)

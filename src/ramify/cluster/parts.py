@@ -126,7 +126,8 @@ def join_blocks(parts: list[dict[str, NDArray[np.generic]]]) -> dict[str, NDArra
     joined = {
         name: _gathered(parts, name, owner, panels[:, field], ends[name], order) for name, field in ranges.items()
     }
-    joined["column_scale"] = _gathered(parts, "column_scale", owner, panels[:, 1], ends["column_child"], order)
+    for name in ("column_scale", "column_rate"):
+        joined[name] = _gathered(parts, name, owner, panels[:, 1], ends["column_child"], order)
     for name, field in ranges.items():
         sizes = (ends[name] - panels[:, field])[order]
         panels[order, field] = np.cumsum(sizes) - sizes

@@ -123,12 +123,13 @@ def held_out_part(
     part: Part,
     samples: NDArray[np.float64],
     solvers: list[dict[str, Any]],
-    is_multiclass: bool,
+    n_rates: int,
+    links: NDArray[np.float32] | None,
     *pieces: sparse.csr_array,
 ) -> tuple[NDArray[np.float64], ...]:
     """What held-out rows say about some nodes, solver by solver."""
     settings = [_core.SolverSettings(**solver) for solver in solvers]
-    return tuple(_trainer(problem, part, pieces).held_out_nodes(settings, part.nodes, samples, is_multiclass))
+    return tuple(_trainer(problem, part, pieces).held_out_nodes(settings, part.nodes, samples, n_rates, links))
 
 
 def _trainer(problem: Problem, part: Part, pieces: tuple[sparse.csr_array, ...]) -> _core.BlockTrainer:

@@ -46,20 +46,23 @@ class ShardedTrainer:
     # --- choosing settings ----------------------------------------------------------------------------------------
 
     def held_out(
-        self, solvers: Sequence[_core.SolverSettings], share: float, max_rows: int, is_multiclass: bool = False
+        self, solvers: Sequence[_core.SolverSettings], share: float, max_rows: int, n_rates: int = 1, links: Any = None
     ) -> HeldOut:
         """`_core.BlockTrainer.held_out`: nodes are tried apart and summed up in the same order."""
         nodes, samples = self.plan.sample(share, max_rows)
         settings = [solver.settings() for solver in solvers]
 
         def compute() -> list[NDArray[np.float64]]:
-            return self._held_out_nodes((share, max_rows), nodes, samples, settings, is_multiclass)
+            return self._held_out_nodes((share, max_rows), nodes, samples, settings, n_rates, links)
 
-        kept, key = self.rows.checkpoint, [settings, share, max_rows, is_multiclass]
+        kept, key = (
+            self.rows.checkpoint,
+            [settings, share, max_rows, n_rates, None if links is None else links.tolist()],
+        )
         found = compute() if kept is None else kept.arrays(f"held-out-{self.seed}", key, compute)
         positive, negative, softmax, positives = found
         levels, level_positives = self.plan.levels(), self.plan.level_positives()
-        totals = [np.zeros((len(solvers), len(level_positives), part.shape[2])) for part in found[:3]]
+        totals = [np.zeros((len(solvers), len(level_positives), *part.shape[2:])) for part in found[:3]]
         held_out = np.zeros(len(level_positives))
         for k, node in enumerate(nodes):  # always in this order: sums of floats depend on it
             for total, part in zip(totals, (positive, negative, softmax), strict=True):
@@ -74,7 +77,8 @@ class ShardedTrainer:
         nodes: NDArray[np.int32],
         samples: NDArray[np.float64],
         settings: list[dict[str, Any]],
-        is_multiclass: bool,
+        n_rates: int,
+        links: NDArray[np.float32] | None,
     ) -> list[NDArray[np.float64]]:
         workers = self.rows.workers
         if sample not in self._sample:
@@ -88,7 +92,7 @@ class ShardedTrainer:
             self._sample[sample] = bins, parts, self.rows.gathered(wanted)
         bins, parts, pieces = self._sample[sample]
         running = [
-            workers.submit(tasks.held_out_part, self.problem, part, samples[one_bin], settings, is_multiclass, *of_bin)
+            workers.submit(tasks.held_out_part, self.problem, part, samples[one_bin], settings, n_rates, links, *of_bin)
             for one_bin, part, of_bin in zip(bins, parts, pieces, strict=True)
         ]
         order = np.argsort(np.concatenate(bins), kind="stable")

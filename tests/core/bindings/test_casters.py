@@ -157,6 +157,7 @@ def model_of(tree):
         tree,
         _core.FeatureSettings(6, False, 0.5),
         MODEL.link.logits,
+        MODEL.link.slope_table(),
         MODEL.link.low,
         MODEL.link.step,
         False,

@@ -80,7 +80,8 @@ def test_threads_change_no_bit_of_training(size, shape):
         assert same_arrays(expected, two.train(solver))
         assert same_arrays(expected, five.train(solver))
         solvers = [solver, solver_settings(C=0.1), solver]
-        first, *others = (trainer.held_out(solvers, 0.5, 100, is_multiclass=True) for trainer in (one, two, five))
+        links = np.broadcast_to(np.linspace(-9, 9, 33), (3, 2, one.n_levels, 2, 33)).astype(np.float32)
+        first, *others = (trainer.held_out(solvers, 0.5, 100, 3, links) for trainer in (one, two, five))
         assert all(np.array_equal(a, b) for a, b in zip(first[0][0], first[0][2], strict=True))
         for found, stands_for in others:
             assert np.array_equal(stands_for, first[1])
@@ -96,6 +97,7 @@ def test_jobs_change_no_bit_of_a_fitted_classifier(make):
     for a, b in zip(one.trees_, two.trees_, strict=True):
         assert same_arrays(a.blocks, b.blocks)
         assert np.array_equal(a.link.logits, b.link.logits)
+        assert np.array_equal(a.link.slopes, b.link.slopes)
         assert np.array_equal(a.tree.parent, b.tree.parent)
     p, q = (model.predict_proba(data.X, top_k=5) for model in (one, two))
     assert np.array_equal(p.indices, q.indices)

@@ -107,19 +107,29 @@ def test_held_out_scores_are_those_of_a_model_without_the_rows(loss, is_weighted
     tree = one_level_tree(None, Y)
     solver = solver_settings(loss=loss)
     trainer = block_trainer(X, Y, tree, seed=seed, sample_weight=weight)
-    [(positive, negative, softmax_loss)], _ = trainer.held_out([solver], 1.0, 10**6, is_multiclass=True)
-    assert positive.shape == negative.shape == (2, 512)
+    knots = _core.LINK_LOW + _core.LINK_STEP * np.arange(_core.LINK_KNOTS)
+    links = np.stack([np.stack([3 * knots, 0.5 + 0.1 * knots]), np.stack([knots**3, 0 * knots])]).astype(np.float32)
+    links = np.broadcast_to(links[None, :, None], (1, 2, 2, 2, len(knots)))
+    [(positive, negative, softmax_loss)], _ = trainer.held_out([solver], 1.0, 10**6, 14, np.ascontiguousarray(links))
+    assert positive.shape == negative.shape == (2, 14, 512)
     assert positive[0].sum() == negative[0].sum() == 0  # every row has a label: there is no gate
 
     out = held_out_rows(seed, 0, range(n))
     assert 0.1 < out.mean() < 0.3
     kept = block_trainer(X[~out], Y[~out], tree, seed=seed, sample_weight=None if weight is None else weight[~out])
-    children, weights = thaw(kept.train(solver), 13)[0]
+    blocks = kept.train(solver)
+    children, weights = thaw(blocks, 13)[0]
     scores = prepared(X.toarray(), True, 0.5)[out] @ weights
     truth = Y.toarray()[np.ix_(out, children)] > 0
+    kept_mass = (np.ones(n) if weight is None else weight)[~out].astype(np.float64)
     mass = np.broadcast_to((np.ones(n) if weight is None else weight)[out][:, None], truth.shape)
+    rate = np.log(Y.toarray()[~out][:, children].T @ kept_mass / kept_mass.sum())
+    np.testing.assert_allclose(blocks["column_rate"], rate, rtol=1e-4)
     centres = _core.HISTOGRAM_LOW + _core.HISTOGRAM_WIDTH * (np.arange(512) + 0.5)
-    for counts, of_kind in ((positive[1], truth), (negative[1], ~truth)):
+    for counts_by_rate, of_kind in ((positive[1], truth), (negative[1], ~truth)):
+        of_rate = [(mass * of_kind)[:, np.floor(-rate) == k].sum() for k in range(14)]
+        np.testing.assert_allclose(counts_by_rate.sum(axis=1), of_rate, rtol=1e-5)
+        counts = counts_by_rate.sum(axis=0)
         assert np.isclose(counts.sum(), mass[of_kind].sum(), rtol=1e-5)
         expected, _ = np.histogram(
             np.clip(scores[of_kind], -7.99, 7.99), bins=512, range=(-8, 8), weights=mass[of_kind]
@@ -129,12 +139,14 @@ def test_held_out_scores_are_those_of_a_model_without_the_rows(loss, is_weighted
         assert np.isclose(centres @ counts, centres @ expected, atol=0.02 * counts.sum())
     is_single = Y.toarray()[out].sum(axis=1) == 1
     is_known = truth.any(axis=1)
-    # A true child without a training row takes part with the mean score of its siblings.
-    of_unknown = np.where(is_known, -np.inf, scores.mean(axis=1))[:, None]
-    with_unknown, truth = np.hstack([scores, of_unknown]), np.hstack([truth, ~is_known[:, None]])
-    for slope, loss_ in zip(_core.SOFTMAX_SLOPES, softmax_loss[1], strict=True):
-        log_likelihood = log_softmax(slope * with_unknown, axis=1)[is_single][truth[is_single]]
-        assert np.isclose(loss_, -log_likelihood @ mass[is_single, 0], rtol=0.02)
+    truth = np.hstack([truth, ~is_known[:, None]])
+    for (curve, slopes), losses in zip(links[0, :, 1], softmax_loss[1], strict=True):
+        logits = np.interp(scores, knots, curve) + rate * np.interp(scores, knots, slopes)
+        # A true child without a training row takes part with the mean of its siblings.
+        of_unknown = np.where(is_known, -np.inf, logits.mean(axis=1))[:, None]
+        for factor, loss_ in zip(_core.SOFTMAX_FACTORS, losses, strict=True):
+            log_likelihood = log_softmax(factor * np.hstack([logits, of_unknown]), axis=1)[is_single][truth[is_single]]
+            assert np.isclose(loss_, -log_likelihood @ mass[is_single, 0], rtol=0.02)
 
 
 def test_scores_beyond_the_histogram_fall_into_its_outer_bins():
@@ -146,13 +158,13 @@ def test_scores_beyond_the_histogram_fall_into_its_outer_bins():
     [(positive, negative, _)], _ = trainer.held_out([solver], 1.0, 10**6)
     assert positive[1].sum() == negative[1].sum() > 0
     centre = _core.HISTOGRAM_LOW + _core.HISTOGRAM_WIDTH * (np.arange(512) + 0.5)
-    assert positive[1] @ centre > 0 > negative[1] @ centre
+    assert positive[1].sum(axis=0) @ centre > 0 > negative[1].sum(axis=0) @ centre
 
 
 def held_out_mass(trainer, share, max_rows):
     """Of each level, how many scores of held-out rows were counted."""
     [(positive, negative, _)], _ = trainer.held_out([solver_settings()], share, max_rows)
-    return (positive + negative).sum(axis=1)
+    return (positive + negative).sum(axis=(1, 2))
 
 
 @pytest.mark.parametrize(("share", "max_rows"), [(1.0, 60), (0.2, 10**6), (0.0, 10**6), (1.0, 0)])

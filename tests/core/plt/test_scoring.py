@@ -92,9 +92,8 @@ def test_trained_blocks_are_written_byte_for_byte_as_the_twin_writes_them(width,
     blocks = block_trainer(X, Y, one_level(width)).train(solver_settings(prune=0.05))
     children, weights = thaw(blocks, n_features + 1)[0]
     numbers = np.rint(weights / blocks["column_scale"].astype(np.float64)).astype(int)
-    again = freeze(
-        {0: (children, numbers, blocks["column_scale"])}, n_features + 1, ["bucket", "bitmap"][n_features == 100]
-    )
+    node = children, numbers, blocks["column_scale"], blocks["column_rate"]
+    again = freeze({0: node}, n_features + 1, ["bucket", "bitmap"][n_features == 100])
     for name in again:
         assert np.array_equal(again[name], blocks[name]), name
 

@@ -115,7 +115,7 @@ def test_a_lower_cost_is_tried_with_a_higher_weight_of_positives():
 
 def test_each_level_takes_the_setting_that_serves_it_best():
     def held_out(*losses):
-        return solver_choice._HeldOut(np.array(losses), solver_choice.IDENTITY, np.zeros((len(losses), 13)))
+        return solver_choice._HeldOut(np.array(losses), *np.zeros((3, len(losses), 1, 1)))
 
     common, sharp, noise = Setting(1.0, 0.7, 5), Setting(4.0, 0.7, 5), Setting(0.3, 0.7, 5)
     tried = {common: held_out(0, 10.0, 20.0), sharp: held_out(0, 12.0, 19.0), noise: held_out(0, 9.99, 25.0)}

@@ -28,7 +28,7 @@ class BlockTrainer(Protocol):
     def n_levels(self) -> int: ...
 
     def held_out(
-        self, solvers: Sequence[_core.SolverSettings], share: float, max_rows: int, is_multiclass: bool = False
+        self, solvers: Sequence[_core.SolverSettings], share: float, max_rows: int, n_rates: int = 1, links: Any = None
     ) -> HeldOut: ...
 
     def train_levels(self, solvers: Sequence[_core.SolverSettings], progress: Any = None) -> Blocks: ...
@@ -51,6 +51,16 @@ def block_trainer(data: TrainingData, tree: LabelTree, features: _core.FeatureSe
         data.n_threads,
         directory=mapped_directory(data.X.data),
     )
+
+
+def with_known_rates(blocks: Blocks, tree: LabelTree, rates: NDArray[np.float64]) -> Blocks:
+    """The blocks with the log rates of children kept within those for which their level's map was fitted (levels x 2).
+
+    Beyond them the map would no longer rise with the score.
+    """
+    level = np.append(tree.depth + 1, 0)[np.repeat(blocks["panels"][:, 0], blocks["panels"][:, 2])]
+    least, highest = rates[np.minimum(level, len(rates) - 1)].T
+    return {**blocks, "column_rate": np.clip(blocks["column_rate"], least, highest).astype(np.float32)}
 
 
 def mapped_directory(array: NDArray[Any]) -> str:

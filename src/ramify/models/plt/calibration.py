@@ -9,22 +9,66 @@ from numpy.typing import NDArray
 
 from ramify import _core
 
-KNOT_STEP = 0.25
-KNOTS = np.arange(-4.0, 4.0 + KNOT_STEP, KNOT_STEP)
+KNOTS: NDArray[np.float64] = _core.LINK_LOW + _core.LINK_STEP * np.arange(_core.LINK_KNOTS, dtype=np.float64)
+# How the weight of a child's rate depends on its score: known at fewer knots than the map itself.
+RATE_KNOTS = np.linspace(KNOTS[0] / 2, KNOTS[-1] / 2, 9)
+RATE_SMOOTHNESS = 10.0
+N_RATES = 14  # classes of log rate, each one wide: down to one row in a million
+# Siblings of which one is true: how much of the logit, the rest being the log of the probability.
+LOGIT_SHARES = (0.0, 0.5, 1.0)
 
 
 class Link(NamedTuple):
     """Logits at the knots of a uniform grid of scores, a row for each level; linear between and beyond the knots.
 
-    No rows: scores are logits themselves.
+    `slopes`, of the same shape, times the log of a child's rate (the share of its parent's rows) are added to that:
+    where scores say nothing, rare labels are less probable than common ones. No rows: scores are logits themselves.
     """
 
     logits: NDArray[np.float32]
     low: float = float(KNOTS[0])
-    step: float = KNOT_STEP
+    step: float = float(_core.LINK_STEP)
+    slopes: NDArray[np.float32] | None = None
+
+    def slope_table(self) -> NDArray[np.float32]:
+        """The slopes, zeros where there are none."""
+        return np.zeros_like(self.logits) if self.slopes is None else self.slopes
 
 
 IDENTITY = Link(np.zeros((0, 0), np.float32))
+
+
+class RateCurves(NamedTuple):
+    """A map for each level as two curves (levels x knots): for children of the least and of the highest log rate."""
+
+    rates: NDArray[np.float64]  # (levels, 2)
+    rare: NDArray[np.float64]
+    common: NDArray[np.float64]
+
+    def link(self) -> Link:
+        """The line through both curves, at every knot."""
+        apart = np.diff(self.rates, axis=1)
+        slopes = (self.common - self.rare) / np.where(apart > 0, apart, 1.0)
+        return Link((self.rare - slopes * self.rates[:, :1]).astype(np.float32), slopes=slopes.astype(np.float32))
+
+    def softened(self, shares: NDArray[np.float64], factors: NDArray[np.float64]) -> RateCurves:
+        """For a softmax: `shares` of the logit and the rest of the log of the probability, times `factors`.
+
+        A logit ranks siblings as if each could be true next to the others; the log of a probability stops rising
+        where a child is nearly certain. Which mixture suits siblings of which exactly one is true depends on the data.
+        """
+
+        def soften(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+            share, factor = shares[:, None], factors[:, None]
+            mixed: NDArray[np.float64] = factor * (share * logits - (1 - share) * np.logaddexp(0, -logits))
+            return mixed
+
+        return RateCurves(self.rates, soften(self.rare), soften(self.common))
+
+
+def join_levels(curves: list[RateCurves]) -> RateCurves:
+    """Level k of the k-th."""
+    return RateCurves(*(np.stack([of[k] for k, of in enumerate(parts)]) for parts in zip(*curves, strict=True)))
 
 
 def fit_link(positive: NDArray[np.float64], negative: NDArray[np.float64], *, smoothness: float = 1.0) -> Link:
@@ -48,43 +92,53 @@ def fit_link(positive: NDArray[np.float64], negative: NDArray[np.float64], *, sm
     return Link(np.asarray(logits, np.float32))
 
 
-def fit_softmax_link(loss: NDArray[np.float64]) -> Link:
-    """Fit a slope for each level from the losses (levels x slopes) of the softmax of slope * score.
+def fit_rate_curves(positive: NDArray[np.float64], negative: NDArray[np.float64]) -> RateCurves:
+    """Fit a map for each level from histograms of held-out scores by the rate of the child (levels x rates x bins).
 
-    Where exactly one child is true, siblings are normalised, and only the slope (a temperature) is left to fit.
+    A squared hinge gives all children that do not apply a score near -1, rare and common ones alike; so the logit also
+    has a term in the log of the rate, with a weight that depends on the score.
     """
-    slopes = np.array([_best_slope(of_level) for of_level in loss])
-    pooled = _best_slope(loss.sum(axis=0))
-    slopes = np.where(loss.any(axis=1), slopes, pooled)
-    return Link(np.outer(slopes, KNOTS).astype(np.float32))
+    plain = fit_link(positive.sum(axis=1), negative.sum(axis=1)).logits.astype(np.float64)
+    fitted = [
+        _fit_rates(p, n, logits) if min(p.sum(), n.sum()) >= 10 else (np.zeros(2), logits, logits)
+        for p, n, logits in zip(positive, negative, plain, strict=True)
+    ]
+    return RateCurves(*(np.stack(parts) for parts in zip(*fitted, strict=True)))
 
 
-def softmax_link(link: Link, loss: NDArray[np.float64]) -> Link:
-    """A map for siblings of which exactly one is true: the mean of two logits of the softmax, each fitted on its own.
+def best_softening(loss: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The share of the logit and the factor of least loss for each level, from losses (levels x shares x factors).
 
-    The slope (`fit_softmax_link`) ranks siblings well, but is the same for hopeless and for promising scores; the log
-    of the probability that each child has for itself (`fit_link`) has the right shape, but ignores the siblings.
+    A level without data takes those of all levels together.
     """
-    of_itself = -np.logaddexp(0, -link.logits.astype(np.float64))
-    return Link((0.5 * (fit_softmax_link(loss).logits + of_itself)).astype(np.float32))
+    pooled = _best_softening(loss.sum(axis=0))
+    found = [_best_softening(of_level) if of_level.any() else pooled for of_level in loss]
+    shares, factors = np.array(found).T
+    return shares, factors
 
 
-def _best_slope(loss: NDArray[np.float64]) -> float:
-    """The vertex of the parabola through the least loss and its neighbours, on the scale of log slope."""
-    grid = np.log(_core.SOFTMAX_SLOPES)
-    k = int(np.clip(np.argmin(loss), 1, len(grid) - 2))
-    curve = np.polyfit(grid[k - 1 : k + 2], loss[k - 1 : k + 2], 2)
-    vertex = -curve[1] / (2 * curve[0]) if curve[0] > 0 else grid[int(np.argmin(loss))]
-    return float(np.exp(np.clip(vertex, grid[0], grid[-1])))
+def _best_softening(loss: NDArray[np.float64]) -> tuple[float, float]:
+    """The share with the least loss, its factor at the vertex of the parabola around the best, on a log scale."""
+    share = int(np.argmin(loss.min(axis=1)))
+    grid, of_share = np.log(_core.SOFTMAX_FACTORS), loss[share]
+    k = int(np.clip(np.argmin(of_share), 1, len(grid) - 2))
+    curve = np.polyfit(grid[k - 1 : k + 2], of_share[k - 1 : k + 2], 2)
+    vertex = -curve[1] / (2 * curve[0]) if curve[0] > 0 else grid[int(np.argmin(of_share))]
+    return LOGIT_SHARES[share], float(np.exp(np.clip(vertex, grid[0], grid[-1])))
 
 
 def knot_shares(bins: NDArray[np.integer]) -> NDArray[np.float64]:
     """What each knot gives to the logit of each bin of the histogram: beyond the knots the outer pieces go on."""
-    at = (_core.HISTOGRAM_LOW + _core.HISTOGRAM_WIDTH * (bins + 0.5) - KNOTS[0]) / KNOT_STEP
-    knot = np.clip(at, 0, len(KNOTS) - 2).astype(int)
-    shares = np.zeros((len(bins), len(KNOTS)))
-    shares[np.arange(len(bins)), knot] = 1 - (at - knot)
-    shares[np.arange(len(bins)), knot + 1] = at - knot
+    return _hats(_core.HISTOGRAM_LOW + _core.HISTOGRAM_WIDTH * (bins.astype(np.float64) + 0.5), KNOTS)
+
+
+def _hats(values: NDArray[np.float64], knots: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What each of the knots gives to each value of a piecewise linear function that goes on beyond them."""
+    at = (values - knots[0]) / (knots[1] - knots[0])
+    knot = np.clip(at, 0, len(knots) - 2).astype(int)
+    shares = np.zeros((len(values), len(knots)))
+    shares[np.arange(len(values)), knot] = 1 - (at - knot)
+    shares[np.arange(len(values)), knot + 1] = at - knot
     return shares
 
 
@@ -94,38 +148,88 @@ def _fit_level(
     smoothness: float,
     start: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """Logits at the knots that minimise the log loss of one histogram, by Newton's method, then made to rise."""
+    """Logits at the knots that minimise the log loss of one histogram, then made to rise."""
     used = np.flatnonzero(positive + negative)
     hat = knot_shares(used)
-    bend = np.diff(np.eye(len(KNOTS)), 2, axis=0)
-    penalty = smoothness * (bend.T @ bend)
     anchor = 3.0 * KNOTS - 2.0 if start is None else start
-    pull = 1e-3  # towards the anchor, so that knots without data stay finite
+    pull = np.full(len(KNOTS), 1e-3)  # towards the anchor, so that knots without data stay finite
     total, wins = (positive + negative)[used], positive[used]
+    logits, certainty = _minimise(hat, total, wins, _bending(len(KNOTS), smoothness), anchor, pull)
+    return _rising(logits, np.abs(hat).T @ certainty + pull)
 
+
+def _fit_rates(
+    positive: NDArray[np.float64], negative: NDArray[np.float64], plain: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """The least and the highest log rate in one level's histograms (rates x bins), and the map's curves for both."""
+    rate_bins, bins = np.nonzero(positive + negative)
+    rate = -(rate_bins + 0.5)
+    total, wins = (positive + negative)[rate_bins, bins], positive[rate_bins, bins]
+    least, highest = float(rate.min()), float(rate.max())
+    if least == highest:
+        return np.array([least, highest]), plain, plain
+    middle = float(total @ rate / total.sum())
+    hat = knot_shares(bins)
+    weigh = _hats(np.clip(KNOTS, RATE_KNOTS[0], RATE_KNOTS[-1]), RATE_KNOTS)  # constant beyond the outer ones
+    both = np.hstack([hat, (hat @ weigh) * (rate - middle)[:, None]])
+    n, m = len(KNOTS), len(RATE_KNOTS)
+    penalty = np.zeros((n + m, n + m))
+    penalty[:n, :n], penalty[n:, n:] = _bending(n, 1.0), _bending(m, RATE_SMOOTHNESS)
+    pull = np.concatenate([np.full(n, 1e-3), np.ones(m)])  # no data: rates do not matter
+    found, certainty = _minimise(both, total, wins, penalty, np.concatenate([plain, np.zeros(m)]), pull)
+    slopes = weigh @ found[n:]
+    towards = (rate - least) / (highest - least)
+    curves = [
+        _rising(found[:n] + slopes * (end - middle), np.abs(hat).T @ (certainty * share) + 1e-3)
+        for end, share in ((least, 1 - towards), (highest, towards))
+    ]
+    return np.array([least, highest]), curves[0], curves[1]
+
+
+def _bending(n: int, smoothness: float) -> NDArray[np.float64]:
+    """The penalty of second differences, as a matrix."""
+    bend = np.diff(np.eye(n), 2, axis=0)
+    return smoothness * (bend.T @ bend)
+
+
+def _minimise(
+    design: NDArray[np.float64],
+    total: NDArray[np.float64],
+    wins: NDArray[np.float64],
+    penalty: NDArray[np.float64],
+    anchor: NDArray[np.float64],
+    pull: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Coefficients of the least penalised log loss, by Newton's method from the anchor; and each row's curvature."""
     from scipy.special import expit  # slow to import, and models that are only asked do not need it
 
-    def objective(logits: NDArray[np.float64]) -> float:
-        z = hat @ logits
+    def objective(x: NDArray[np.float64]) -> float:
+        z = design @ x
         fit = total @ np.logaddexp(0, z) - wins @ z
-        return float(fit + 0.5 * logits @ penalty @ logits + 0.5 * pull * ((logits - anchor) ** 2).sum())
+        return float(fit + 0.5 * x @ penalty @ x + 0.5 * pull @ (x - anchor) ** 2)
 
-    logits, value = anchor, objective(anchor)
+    x, value = anchor, objective(anchor)
     for _ in range(50):
-        p = expit(hat @ logits)
-        gradient = hat.T @ (total * p - wins) + penalty @ logits + pull * (logits - anchor)
-        hessian = (hat * (total * p * (1 - p) + 1e-9)[:, None]).T @ hat + penalty + pull * np.eye(len(KNOTS))
+        p = expit(design @ x)
+        gradient = design.T @ (total * p - wins) + penalty @ x + pull * (x - anchor)
+        hessian = (design * (total * p * (1 - p) + 1e-9)[:, None]).T @ design + penalty + np.diag(pull)
         step = np.linalg.solve(hessian, gradient)
         size = 1.0
-        while (new := objective(logits - size * step)) > value and size > 1e-4:
+        while (new := objective(x - size * step)) > value and size > 1e-4:
             size /= 2
         if value - new < 1e-6 * abs(value):
             break
-        logits, value = logits - size * step, new
-    # A running maximum would rise with every bump of noise, and all probabilities with it: falling stretches are
-    # levelled to their mean, knots counting by what the data say about them.
+        x, value = x - size * step, new
+    p = expit(design @ x)
+    return x, total * p * (1 - p)
+
+
+def _rising(logits: NDArray[np.float64], certainty: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The nearest curve that rises, knots counting by what the data say about them.
+
+    A running maximum would rise with every bump of noise, and all probabilities with it: falling stretches are levelled
+    to their mean.
+    """
     from sklearn.isotonic import isotonic_regression  # a trained model is queried without scikit-learn
 
-    p = expit(hat @ logits)
-    certainty = np.abs(hat).T @ (total * p * (1 - p)) + pull
     return np.asarray(isotonic_regression(logits, sample_weight=certainty) + 1e-3 * np.arange(len(KNOTS)))

@@ -17,7 +17,7 @@ from ramify.base.training import TrainingData
 from ramify.common.progress import phase
 from ramify.common.validation import check_flag, check_integer, check_number
 from ramify.data.remote_rows import RemoteRows
-from ramify.models.plt.block_trainer import block_trainer
+from ramify.models.plt.block_trainer import block_trainer, with_known_rates
 from ramify.models.plt.dense_choice import plan_for
 from ramify.models.plt.fit_report import FitReport, Setting
 from ramify.models.plt.model import PLTModel
@@ -217,7 +217,7 @@ class PLTClassifier(ExtremeClassifier):
                 blocks = trainer.train_hashed(choice.solvers[0], self.hash_bits, progress)
         return TrainedTree(
             tree=tree,
-            blocks=blocks,
+            blocks=with_known_rates(blocks, tree, choice.rates),
             link=choice.link,
             n_features=data.n_features,
             normalize=normalize,

@@ -18,7 +18,18 @@ from scipy.special import expit
 
 from ramify import _core
 from ramify.models.plt.block_trainer import BlockTrainer
-from ramify.models.plt.calibration import IDENTITY, Link, fit_link, fit_softmax_link, knot_shares, softmax_link
+from ramify.models.plt.calibration import (
+    IDENTITY,
+    LOGIT_SHARES,
+    N_RATES,
+    Link,
+    RateCurves,
+    best_softening,
+    fit_link,
+    fit_rate_curves,
+    join_levels,
+    knot_shares,
+)
 from ramify.models.plt.fit_report import Setting, Trial
 from ramify.models.plt.solver import PLTSolver
 
@@ -29,8 +40,9 @@ EPOCHS = (5, 20)
 # Where exactly one label is true, positives are few and weigh more.
 START_WEIGHT = {False: 0, True: 2}
 # A setting is tried on this share of each level's work, more where the data are small; and on at most MAX_ROWS rows of
-# a node. A softmax is fitted on more: on fewer rows scores come out smaller, and its slope too steep.
-LEAST_SHARE, ENOUGH_WORK, MAX_ROWS, MAX_SOFTMAX_ROWS = 0.05, 1e6, 12_288, 100_000
+# a node. The map of the chosen one is fitted on more: nodes differ, and on fewer rows scores come out smaller.
+LEAST_SHARE, ENOUGH_WORK, MAX_ROWS = 0.05, 1e6, 12_288
+CALIBRATION_WORK, MAX_CALIBRATION_ROWS = 4e6, 100_000
 # How much lower the loss of another setting must be: below that the sample cannot tell; of a single level even less.
 MARGIN, LEVEL_MARGIN = 0.005, 0.01
 
@@ -46,16 +58,18 @@ class SolverChoice(NamedTuple):
 
     solvers: list[_core.SolverSettings]
     link: Link
+    rates: NDArray[np.float64]  # least and highest log rate of a child for which the map was fitted, by level
     chosen: Trial
     levels: tuple[Setting, ...]
     trials: list[Trial]
 
 
 class _HeldOut(NamedTuple):
-    """What held-out rows say about a setting: its Brier score by level, its map of scores, and its softmax losses."""
+    """What held-out rows say about a setting: its Brier score by level, its scores, and its softmax losses."""
 
     losses: NDArray[np.float64]
-    link: Link
+    positive: NDArray[np.float64]
+    negative: NDArray[np.float64]
     softmax: NDArray[np.float64]
 
 
@@ -86,12 +100,16 @@ def choose_solver(
     tried: dict[Setting, _HeldOut] = {}
 
     def try_out(
-        settings: Iterable[Setting], max_rows: int = MAX_ROWS, *, softmax: bool = False
+        settings: Iterable[Setting],
+        share: float = share,
+        max_rows: int = MAX_ROWS,
+        n_rates: int = 1,
+        links: NDArray[np.float32] | None = None,
     ) -> dict[Setting, _HeldOut]:
         # Together, so that each node is prepared once and threads have enough to do.
         new = list(dict.fromkeys(settings))
         cores = [_core_settings(given, *setting) for setting in new]
-        found, stands_for = trainer.held_out(cores, share, max_rows, is_multiclass=softmax)
+        found, stands_for = trainer.held_out(cores, share, max_rows, n_rates, links)
         return {setting: _held_out(*of, stands_for) for setting, of in zip(new, found, strict=True)}
 
     best = Setting(*_values(axes, start))
@@ -101,17 +119,24 @@ def choose_solver(
         best = _search(axes, start, tried, try_out)
         levels = _best_by_level(best, tried) if has_levels else ()
     of_level = levels or (best,) * trainer.n_levels
-    link = IDENTITY
+    link, rates = IDENTITY, np.zeros((trainer.n_levels, 2))
     if calibrate:
-        unknown = of_level if is_multiclass else [setting for setting in of_level if setting not in tried]
-        max_rows = MAX_SOFTMAX_ROWS if is_multiclass else MAX_ROWS
-        found = try_out(unknown, max_rows, softmax=is_multiclass) if unknown else {}
-        link = _link_by_level(of_level, {**tried, **found}, is_multiclass, given.loss)
+        share = min(1.0, max(LEAST_SHARE, CALIBRATION_WORK / max(trainer.total_work, 1)))
+        found = try_out(of_level, share, MAX_CALIBRATION_ROWS, N_RATES)
+        curves = {setting: fit_rate_curves(of.positive, of.negative) for setting, of in found.items()}
+        if is_multiclass:
+            links = np.stack([_softmax_candidates(of) for of in curves.values()])
+            softened = try_out(curves, share, MAX_CALIBRATION_ROWS, links=links)
+            curves = {
+                setting: of.softened(*best_softening(softened[setting].softmax)) for setting, of in curves.items()
+            }
+        chosen = join_levels([curves[setting] for setting in of_level])
+        link, rates = chosen.link(), chosen.rates
         tried = tried or found
     trials = [Trial(*setting, float(of.losses.sum())) for setting, of in tried.items()]
     loss = float(tried[best].losses.sum()) if best in tried else float("nan")
     solvers = [_core_settings(given, *setting) for setting in (levels or (best,))]
-    return SolverChoice(solvers, link, Trial(*best, loss), levels, trials)
+    return SolverChoice(solvers, link, rates, Trial(*best, loss), levels, trials)
 
 
 def _search(
@@ -145,18 +170,11 @@ def _best_by_level(best: Setting, tried: dict[Setting, _HeldOut]) -> tuple[Setti
     return tuple(chosen) if set(chosen) != {best} else ()
 
 
-def _link_by_level(
-    of_level: tuple[Setting, ...], found: dict[Setting, _HeldOut], is_multiclass: bool, loss: str
-) -> Link:
-    def link_of(held_out: _HeldOut) -> Link:
-        if not is_multiclass:
-            return held_out.link
-        if loss == "logistic":  # scores are logits already: only their slope is open
-            return fit_softmax_link(held_out.softmax)
-        return softmax_link(held_out.link, held_out.softmax)
-
-    links = {setting: link_of(found[setting]) for setting in set(of_level)}
-    return Link(np.stack([links[setting].logits[level] for level, setting in enumerate(of_level)]))
+def _softmax_candidates(curves: RateCurves) -> NDArray[np.float32]:
+    """Maps of which the softmax is tried (shares of the logit x levels x 2 x knots)."""
+    ones = np.ones(len(curves.rates))
+    links = [curves.softened(share * ones, ones).link() for share in LOGIT_SHARES]
+    return np.stack([np.stack([link.logits, link.slope_table()], axis=1) for link in links])
 
 
 def _values(axes: Axes, place: tuple[int, ...]) -> tuple[float, float, int]:
@@ -188,8 +206,8 @@ def _held_out(
     softmax: NDArray[np.float64],
     stands_for: NDArray[np.float64],
 ) -> _HeldOut:
-    link = fit_link(positive, negative)
-    return _HeldOut(held_out_brier(positive, negative, stands_for, link), link, softmax)
+    by_score = positive.sum(axis=1), negative.sum(axis=1)
+    return _HeldOut(held_out_brier(*by_score, stands_for, fit_link(*by_score)), positive, negative, softmax)
 
 
 def held_out_brier(

@@ -64,6 +64,7 @@ class TrainedTree:
             self.tree,
             _core.FeatureSettings(self.n_features, self.normalize, self.bias, self.scale),
             self.link.logits,
+            self.link.slope_table(),
             self.link.low,
             self.link.step,
             self.is_multiclass,
@@ -122,13 +123,16 @@ class TrainedTree:
             "levels": [list(setting) for setting in self.levels],
             "scale": self.scale,
         }
-        arrays = {"parent": self.tree.parent, "label": self.tree.label, "link": self.link.logits, **self.blocks}
+        arrays = {"parent": self.tree.parent, "label": self.tree.label, **self.blocks}
+        arrays |= {"link": self.link.logits, "link_slopes": self.link.slope_table()}
         return metadata, arrays
 
     @classmethod
     def from_state(cls, metadata: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> TrainedTree:
         """Take back what `state` gave."""
-        blocks = {name: array for name, array in arrays.items() if name not in ("parent", "label", "link")}
+        own = ("parent", "label", "link", "link_slopes")
+        blocks = {name: array for name, array in arrays.items() if name not in own}
+        blocks.setdefault("column_rate", np.zeros(len(blocks["column_child"]), np.float32))  # older files have none
         metadata = {"scale": 1.0, **metadata}  # version 2 has none
         numbers = {
             name: check_number(name, metadata[name])
@@ -137,7 +141,7 @@ class TrainedTree:
         return cls(
             tree=LabelTree(arrays["parent"], arrays["label"], metadata["n_labels"]),
             blocks=blocks,
-            link=Link(arrays["link"], numbers.pop("link_low"), numbers.pop("link_step")),
+            link=Link(arrays["link"], numbers.pop("link_low"), numbers.pop("link_step"), arrays.get("link_slopes")),
             n_features=check_integer("n_features", metadata["n_features"], at_least=0),
             normalize=check_flag("normalize", metadata["normalize"]),
             is_multiclass=check_flag("is_multiclass", metadata["is_multiclass"]),
