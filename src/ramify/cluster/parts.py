@@ -81,7 +81,7 @@ def panel_bytes(blocks: dict[str, NDArray[np.generic]], n_nodes: int) -> NDArray
     panels = blocks["panels"].astype(np.int64)
     index = np.append(panels[1:, 5], len(blocks["index"])) - panels[:, 5] if len(panels) else np.zeros(0, np.int64)
     size = np.zeros(n_nodes + 1, dtype=np.int64)
-    np.add.at(size, panels[:, 0], 8 * panels.shape[1] + 8 * panels[:, 2] + 4 * index + panels[:, 7])
+    np.add.at(size, panels[:, 0], 8 * panels.shape[1] + 12 * panels[:, 2] + 4 * index + panels[:, 7])
     return size
 
 
@@ -90,7 +90,7 @@ def select_blocks(blocks: dict[str, NDArray[np.generic]], nodes: NDArray[np.inte
     panels = blocks["panels"]
     chosen = np.flatnonzero(np.isin(panels[:, 0], nodes))
     selected: dict[str, NDArray[Any]] = {"panels": panels[chosen].astype(np.int64)}
-    for name, field in {"column_child": 1, "column_scale": 1, "index": 5, "rows": 6}.items():
+    for name, field in {"column_child": 1, "column_scale": 1, "column_rate": 1, "index": 5, "rows": 6}.items():
         end = np.append(panels[1:, field], len(blocks[name])).astype(np.int64)[chosen]
         begin = panels[chosen, field].astype(np.int64)
         pieces = [blocks[name][b:e] for b, e in zip(begin, end, strict=True)]
