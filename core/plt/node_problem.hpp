@@ -75,7 +75,7 @@ struct NodeProblem {
     std::size_t n_features = 0, n_lines = 0;
     std::vector<std::int32_t> child, column_of_child;
     std::vector<float> rate;  ///< of each column: log of the share of the training rows, by weight, that have it
-    std::size_t n_train = 0;           ///< rows beyond these are held out, for scoring
+    std::size_t n_train = 0;  ///< rows beyond these are held out, for scoring
     std::vector<std::int32_t> number;  ///< scratch: feature -> number + 1, 0 for none; always zero between nodes
 
     bool has_numbers() const { return !place.empty(); }
