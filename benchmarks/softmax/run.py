@@ -23,6 +23,7 @@ import numpy as np
 from benchmarks import ROOT, WORK
 from benchmarks.datasets import find, load, prepare
 from benchmarks.environments import python_with
+from benchmarks.precision_depth import Point, draw
 from ramify import TreeSoftmaxClassifier
 from ramify.data import WordNgramVectorizer, load_fasttext
 
@@ -109,27 +110,16 @@ def main() -> None:
             results[line] = run_ramify(files, {**settings, **own})
             print_line(line, results[line], peer)
         if given.figure:
-            draw(name, results, given.figure)
+            points = [Point(one.depth or 0.0, one.precision[0], line) for line, one in results.items()]
+            huffman = next((p._replace(name="Huffman's tree") for p in points if "Huffman" in p.name), None)
+            others = [
+                p._replace(name=p.name.split(", ")[-1].replace("lam", "\N{GREEK SMALL LETTER LAMDA}"))
+                for p in points
+                if "Huffman" not in p.name
+            ]
+            draw(name.split(",")[0], {1: others}, given.figure, huffman)
         if name == "eurlex57k" and not given.figure4 and given.lines == ";".join(LINES):
             print_line("plt, lam = 1, with the features' values", run_values(settings, given.data, given.work), peer)
-
-
-def draw(name: str, results: dict[str, Result], path: Path) -> None:
-    """Precision at 1 against the mean depth of the first answer: Huffman's tree apart from the others."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axis = pyplot.subplots(figsize=(4.5, 3.2), layout="constrained")
-    for title, style, is_huffman in (("interpolated trees", "o-", False), ("Huffman's tree", "s", True)):
-        own = [result for line, result in results.items() if ("Huffman" in line) == is_huffman]
-        axis.plot([result.depth for result in own], [result.precision[0] for result in own], style, label=title)
-    axis.set(title=name.split(",")[0], xlabel="expected depth at 1", ylabel="precision at 1 (%)")
-    axis.legend(fontsize="small")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=100)
-    print(f"wrote {path}", flush=True)
 
 
 def print_line(name: str, result: Result, peer: Result | None) -> None:

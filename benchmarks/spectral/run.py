@@ -45,6 +45,16 @@ OF_THE_TREE = ("noise", "deviation", "min_path")
 OF_THE_SCORER = ("rank", "n_epochs", "sampled_paths", "output_weights", "leaf_bias")
 # Chosen on a tenth of the training rows, held out.
 LEARNED_HERE: dict[str, dict[str, Any]] = {"wordnet-parent": {"depth": 10, "min_path": 0.02}}
+# Small settings for the generated sets of `benchmarks.reproduce --quick`.
+QUICK: dict[str, Any] = {"n_candidates": 20, "rank": 16, "n_epochs": 3, "depth": 5}
+HEADERS = {
+    "purity": "set | rows | eigen-split | average | best",
+    "findings": "set | variant | k | mean depth | training recall | test recall | k most frequent | accuracy | scored "
+    "| products | train CPU s",
+    "root": "rows x features | features a row | labels | threads | wall s | CPU s | tree",
+    "hashed": "rows x features | labels | threads | wall s | CPU s | tree",
+    "throughput": "labels | scored | mean depth | tree | tree, 4 leaves | flat, same code | flat, BLAS",
+}
 SWEEP = {
     "isolet-1560": (2, 3, 5),
     "wordnet-parent": (500, 1000),
@@ -188,14 +198,17 @@ def line(name: str, variant: str, data: Set, settings: dict[str, Any]) -> None:
 def findings(name: str, data: Set, only: list[str]) -> None:
     for variant, changed in variants(name, data.Y.shape[1]).items():
         if not only or variant in only:
-            line(name, variant, data, {**SETTINGS[name], **changed})
+            line(name, variant, data, {**SETTINGS.get(name, QUICK), **changed})
 
 
-def sweep(name: str, data: Set) -> None:
-    for k in SWEEP[name]:
-        line(name, f"tree, k = {k}", data, {**SETTINGS[name], "n_candidates": k})
-        learned = variants(name, data.Y.shape[1])["learned space, 8 leaves"]
-        line(name, f"learned space, 8 leaves, k = {k}", data, {**SETTINGS[name], **learned, "n_candidates": k})
+def sweep(name: str, data: Set, only: list[str]) -> None:
+    """Table 7: accuracy against the number of candidates."""
+    settings = SETTINGS.get(name, QUICK)
+    learned = variants(name, data.Y.shape[1])["learned space, 8 leaves"]
+    for k in SWEEP.get(name, (5, 10, 20)):
+        for variant, changed in (("tree", {}), ("learned space, 8 leaves", learned)):
+            if not only or variant in only:
+                line(name, f"{variant}, k = {k}", data, {**settings, **changed, "n_candidates": k})
 
 
 # --- time ------------------------------------------------------------------------------------------------------------
@@ -231,12 +244,14 @@ def root(n_rows: int, n_features: int, n_labels: int, n_threads: int, depth: int
     tree = grow_candidate_tree(X, Y, settings, n_threads=n_threads)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     size = f"{n_rows:,} x {n_features:,} | {np.count_nonzero(X.data) / n_rows:.0f} | {n_labels:,}"
-    print(f"| {size} | {n_threads} | {wall:.1f} | {cpu:.1f} |", end="")
+    grown = "the root alone"
     if depth > 1:
         report = tree.report()
-        summary = f" {report['leaves']:,} leaves, mean depth {report['mean_depth']:.1f}, training recall "
-        print(summary + f"{100 * report['training_recall']:.1f} %, peak {measure.peak_megabytes():,.0f} MB", end="")
-    print(flush=True)
+        grown = (
+            f"{report['leaves']:,} leaves, mean depth {report['mean_depth']:.1f}, training recall "
+            f"{100 * report['training_recall']:.1f} %, peak {measure.peak_megabytes():,.0f} MB"
+        )
+    print(f"| {size} | {n_threads} | {wall:.1f} | {cpu:.1f} | {grown} |", flush=True)
 
 
 def hashed(n_labels: int, n_threads: int) -> None:
@@ -334,6 +349,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--depth", type=int, default=1, help="root: 1 is the root alone")
     given = parser.parse_args()
+    if header := HEADERS.get("findings" if given.what == "sweep" else given.what):
+        print(f"| {header} |\n|{'---|' * (header.count('|') + 1)}", flush=True)
     if given.what == "root":
         root(given.root_rows, 500_000, given.labels or given.root_rows // 15, given.threads, given.depth)
     elif given.what == "hashed":
@@ -350,7 +367,7 @@ def main() -> None:
             elif given.what == "findings":
                 findings(name, data, given.only)
             else:
-                sweep(name, data)
+                sweep(name, data, given.only)
 
 
 if __name__ == "__main__":

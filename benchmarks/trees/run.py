@@ -26,6 +26,7 @@ import scipy.sparse as sp
 from benchmarks import WORK
 from benchmarks.datasets import Problem, load, prepare
 from benchmarks.measure import Stopwatch, forget_peak, peak_megabytes, resident_megabytes
+from benchmarks.precision_depth import Point, draw, lambda_prime
 from ramify import PLTClassifier, metrics
 
 # The paper's lambda' (section 5.4), lambda being 2 lambda' / (1 + lambda').
@@ -117,7 +118,7 @@ def measure_set(name: str, train: Problem, test: Problem, given: argparse.Namesp
         return print_by_depth(name, {title: search for title, (search, _) in models.items()}, X)
     searches = [search for search, _ in models.values()]
     times = {k: None if given.untimed else timed(searches, X, k) for k in (1, 5)}
-    points = []
+    curves: dict[int, list[Point]] = {1: [], 5: []}
     for place, (title, (search, took)) in enumerate(models.items()):
         model = search.model()
         reports = {k: model.search_report(X, top_k=k) for k in (1, 5)}
@@ -125,7 +126,9 @@ def measure_set(name: str, train: Problem, test: Problem, given: argparse.Namesp
         precision = [100 * metrics.precision_at_k(Y, answer, k) for k in (1, 3, 5)]
         depth = model.tree_.label_depth
         depths = [metrics.expected_depth_at_k(reports[k].answer, depth, k) for k in (1, 5)]
-        points.append((depths[0], precision[0], depths[1], precision[2]))
+        point = lambda_prime(model.tree_options["lam"])
+        for k, at in ((1, 0), (5, 1)):
+            curves[k].append(Point(depths[at], precision[2 * at], point))
         cells = [name, title, f"{took:.1f}", "/".join(f"{value:.2f}" for value in precision)]
         cells += [f"{value:.2f}" for value in depths]
         for k in (1, 5):
@@ -134,23 +137,7 @@ def measure_set(name: str, train: Problem, test: Problem, given: argparse.Namesp
             cells += [f"{part[place]:.1f}" for part in times[k]] if times[k] else ["", ""]
         print("| " + " | ".join(cells) + " |", flush=True)
     if given.figure:
-        draw(name, points, given.figure.with_name(f"{given.figure.stem}-{name}{given.figure.suffix}"))
-
-
-def draw(name: str, points: list[tuple[float, ...]], path: Path) -> None:
-    """Precision against expected depth at 1 and at 5, one point a lambda."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
-    for axis, k, first in zip(axes, (1, 5), (0, 2), strict=True):
-        axis.plot([point[first] for point in points], [point[first + 1] for point in points], "o-")
-        axis.set(title=name, xlabel=f"expected depth at {k}", ylabel=f"precision at {k} (%)")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=100)
-    print(f"wrote {path}", flush=True)
+        draw(name, curves, given.figure.with_name(f"{given.figure.stem}-{name}{given.figure.suffix}"))
 
 
 def in_columns_of(Y: sp.csr_matrix, model: Any, answer: sp.csr_array) -> sp.csr_array:

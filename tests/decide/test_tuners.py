@@ -208,6 +208,10 @@ def test_thresholds_for_other_measures_are_the_best_of_all_and_of_the_grid(probl
         best = max((value(t) for t in np.unique(p[p > 0])), default=0.0)
         if best > 0:
             assert value(searched[label]) == pytest.approx(best, abs=1e-9)
+        decided = (p >= 0.31) & (p > 0)
+        counts = (np.array([n]) for n in ((truth & decided).sum(), decided.sum(), truth.sum()))
+        [found] = label_measure(objective).value(*counts, len(truth), 0.0)
+        assert found == pytest.approx(value(0.31), abs=1e-9)
         best_of_grid = max(value(t) for t in grid)
         if best_of_grid > 0:
             assert value(fixed[label]) == pytest.approx(best_of_grid, abs=1e-9)

@@ -1,4 +1,4 @@
-"""Purity and balance of a split of the rows, as in the LOMtree paper."""
+"""Purity and balance of a split of the rows (Choromanska and Langford 2015)."""
 
 from __future__ import annotations
 

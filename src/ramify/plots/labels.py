@@ -100,5 +100,5 @@ def label_cover(Y: Any, path: str | PathLike[str] | None = None, *, at: Sequence
     axes.set_title(f"{plural(int((np.diff(indicator.indptr) > 0).sum()), 'row')}, {plural(n_labels, 'label')}")
     axes.xaxis.set_major_formatter(formatter(percent))
     axes.yaxis.set_major_formatter(formatter(lambda value: f"{value:.0%}"))
-    axes.legend(loc="upper left", fontsize="small")
+    axes.legend(loc="upper left", bbox_to_anchor=(0, -0.14))  # below: the curves use all of the plot
     return finish(figure, path)

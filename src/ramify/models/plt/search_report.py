@@ -13,7 +13,8 @@ from scipy import sparse
 class SearchReport:
     """An answer with its cost.
 
-    Paper: "Enabling Efficiency-Precision Trade-offs for Label Trees", section 6 (searches that stop early).
+    Paper: Baharav et al. 2021, "Enabling Efficiency-Precision Trade-offs for Label Trees in Extreme Classification",
+    section 6 (searches that stop early).
     """
 
     #: The result of `predict_proba`.
