@@ -36,7 +36,7 @@ def test_phases_with_the_same_name_add_up_and_nested_calls_join_the_outer():
             with progress.shown(True) as inner, progress.phase("waiting"):
                 time.sleep(0.02)
             assert inner is outer
-    assert 0.04 <= outer.seconds["waiting"] < 10
+    assert outer.seconds["waiting"] >= 0.04
 
 
 def test_nothing_is_written_by_default(data, capsys):

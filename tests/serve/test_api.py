@@ -257,8 +257,10 @@ def test_a_slow_answer_is_cut_off(tmp_path, monkeypatch):
     with application(tmp_path / "live", is_new=True, timeout=0.2) as client:
         client.learn(("a", ["a"]))
         monkeypatch.setattr("ramify.serve.service.INLINE_CHARACTERS", -1)
-        monkeypatch.setattr("ramify.serve.answering.Answering.predict", lambda *_: time.sleep(1))
+        may_answer = threading.Event()
+        monkeypatch.setattr("ramify.serve.answering.Answering.predict", lambda *_: may_answer.wait(60))
         answer = client.post("/v1/predict", json={"texts": ["a"]})
+        may_answer.set()
     assert answer.status_code == 503
     assert "0.2 s" in answer.json()["detail"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 
 RAMIFY = [sys.executable, "-c", "from ramify.cli.main import main; main()"]
-SECONDS = 60
+SECONDS = 120
 
 
 class Served:
