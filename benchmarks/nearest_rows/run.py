@@ -70,7 +70,8 @@ def compare_mixture(name: str, train: Problem, test: Problem, n_train: int, n_te
         clf.fit(sp.csr_array(train.X[rows]), sp.csr_array(train.Y[rows]))
         P, truth = clf.predict_proba(sp.csr_array(test.X[asked]), top_k=5), sp.csr_array(test.Y[asked])
         cells.append("/".join(f"{100 * metrics.precision_at_k(truth, P, k=k):.2f}" for k in (1, 3, 5)))
-        weights = f"{getattr(clf, 'weights_', {}).get('nearest-rows', 0):.2f}"
+        learned = getattr(clf, "weights_", {})
+        weights = ", ".join(f"{learned.get(part, 0):.2f}" for part in ("nearest-rows", "centroids"))
     return f"| {name} | {len(rows):,} | {len(asked):,} | {cells[0]} | {cells[1]} | {weights} |"
 
 
@@ -86,7 +87,7 @@ def main() -> None:
     given = parser.parse_args()
     names = given.sets.split(",") if given.sets else MIXTURE_SETS if given.mixture else SPEED_SETS
     if given.mixture:
-        print("| set | rows | test rows | three trees, P@1/3/5 | mixture | weight of nearest rows |")
+        print("| set | rows | test rows | three trees, P@1/3/5 | mixture | weight of nearest rows, centroids |")
         print("|---|---|---|---|---|---|")
     else:
         print("| set | queries | scipy, us a row | nearest rows, us a row | times faster | index, s |")

@@ -20,7 +20,7 @@ class Memory:
     """A retrieved example: the number of its row in the order of learning, its labels, and how much it counts.
 
     `score` is its similarity, the sum of the `contributions` of features that it shares with the row and of `rest`;
-    `share` its part of the vote.
+    `share` its part of the vote. A centroid is the mean of the rows of its label, `row` the label's column.
     """
 
     row: int
@@ -32,6 +32,7 @@ class Memory:
     bias: float
     contributions: list[Contribution]
     rest: float
+    is_centroid: bool = False
 
 
 @dataclass(frozen=True)
@@ -129,14 +130,26 @@ class RawVote:
 
     probability: float
     neighbours: list[Any]
+    is_of_centroids: bool = False
 
     def describe(self, wording: Wording, column: int) -> NeighbourExplanation:
-        retrieved = [_memory(wording, column, *neighbour) for neighbour in self.neighbours]
+        retrieved = [
+            _memory(wording, column, *neighbour, is_centroid=self.is_of_centroids) for neighbour in self.neighbours
+        ]
         return NeighbourExplanation(**wording.head(column, self.probability), retrieved=retrieved)
 
 
 def _memory(
-    wording: Wording, column: int, row: int, weight: float, share: float, labels: Any, features: Any, added: Any
+    wording: Wording,
+    column: int,
+    row: int,
+    weight: float,
+    share: float,
+    labels: Any,
+    features: Any,
+    added: Any,
+    *,
+    is_centroid: bool = False,
 ) -> Memory:
     return Memory(
         row=int(row),
@@ -145,12 +158,14 @@ def _memory(
         weight=float(weight),
         share=float(share),
         **wording.score_parts(features, added),
+        is_centroid=is_centroid,
     )
 
 
 def _memory_line(memory: Memory) -> str:
     labels = ", ".join(map(str, memory.labels)) or "no label"
-    return f"row {memory.row:,} ({labels}): {memory.share:.1%} of the vote, similarity {memory.score:.3f}"
+    source = f"mean of the rows with {labels}" if memory.is_centroid else f"row {memory.row:,} ({labels})"
+    return f"{source}: {memory.share:.1%} of the vote, similarity {memory.score:.3f}"
 
 
 def _step_line(step: RouteStep) -> str:

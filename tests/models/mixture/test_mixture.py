@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 
 from ramify import (
@@ -80,6 +81,21 @@ def test_held_out_rows_decide_not_training_rows():
     assert clf.weights_["tree"] > 0.8
 
 
+def test_the_default_gains_where_labels_have_few_rows():
+    """Three rows per class and a tree of several levels: centroids add to what three trees know."""
+    rng = np.random.default_rng(0)
+    n_classes, n_features = 600, 2000
+    centres = rng.random((n_classes, n_features)) < 0.01
+    y = np.tile(np.arange(n_classes), 6)
+    shape = (len(y), n_features)
+    X = sparse.csr_array((centres[y] & (rng.random(shape) < 0.3)) | (rng.random(shape) < 0.005)).astype(np.float32)
+    train, test = slice(0, 3 * n_classes), slice(3 * n_classes, None)
+    trees = PLTClassifier(n_trees=3, random_state=0).fit(X[train], y[train])
+    mixture = MixtureClassifier(random_state=0).fit(X[train], y[train])
+    assert mixture.weights_["centroids"] > 0.1
+    assert mixture.score(X[test], y[test]) > trees.score(X[test], y[test]) + 0.02
+
+
 # --- answers ---------------------------------------------------------------------------------------------------------
 
 
@@ -150,8 +166,8 @@ def test_parts_have_names_parameters_and_copies():
         ({"parts": [3]}, "parts must hold classifiers of ramify, got 3"),
         ({"parts": "plt,oak"}, "no classifier is called 'oak'"),
         ({"parts": [("a", PLTClassifier()), ("a", PLTClassifier())]}, "distinct strings"),
-        ({"weights": [1.0]}, "weights must be None or 2 numbers"),
-        ({"weights": [1.0, -1.0]}, "weights must be None or 2 numbers"),
+        ({"weights": [1.0]}, "weights must be None or 3 numbers"),
+        ({"weights": [1.0, -1.0, 1.0]}, "weights must be None or 3 numbers"),
         ({"held_out": 1.0}, "held_out must leave rows"),
     ],
 )

@@ -70,3 +70,54 @@ def test_a_saved_model_finds_the_same_rows(tmp_path):
 def test_bad_parameters_are_refused(settings, said):
     with pytest.raises(ValueError, match=said):
         NearestRowsClassifier(**settings).fit(TEXTS, TAGS)
+
+
+# --- centroids -------------------------------------------------------------------------------------------------------
+
+
+def unit(rows):
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def test_a_centroid_is_the_mean_of_a_labels_rows_at_unit_length():
+    X = np.array([[3.0, 4.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 5.0], [1.0, 0.0, 1.0]])
+    clf = NearestRowsClassifier(centroids=True, power=1.0).fit(X, np.array(["a", "a", "b", "b"]))
+    assert clf.n_examples_ == 2
+    centroids = unit(np.array([unit(X[:2]).mean(axis=0), unit(X[2:]).mean(axis=0)]))
+    query = unit(np.array([[1.0, 2.0, 2.0]]))
+    similarity = (query @ centroids.T)[0]
+    np.testing.assert_allclose(clf.predict_proba(query)[0], similarity / similarity.sum(), rtol=1e-5)
+
+
+def test_a_weight_counts_in_the_mean_and_in_the_shares():
+    X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    y = np.array(["a", "a", "b"])
+    weighted = NearestRowsClassifier(centroids=True).fit(X, y, sample_weight=np.array([3.0, 1.0, 2.0]))
+    repeated = NearestRowsClassifier(centroids=True).fit(X[[0, 0, 0, 1, 2, 2]], y[[0, 0, 0, 1, 2, 2]])
+    for query in ([[1.0, 0.2]], [[0.0, 0.0]]):
+        np.testing.assert_allclose(weighted.predict_proba(query), repeated.predict_proba(query), rtol=1e-6)
+
+
+def test_centroids_see_what_no_single_row_shows():
+    """Few noisy rows per label, each with half of the label's features: their mean has all of them."""
+    data = make_multilabel(3000, 100, 600, random_state=0)
+    rows, centroids = (
+        NearestRowsClassifier(centroids=centroids, k=20, power=power).fit(data.X[:1500], data.Y[:1500])
+        for centroids, power in ((False, 3.0), (True, 8.0))
+    )
+    Y = data.Y[1500:]
+    of_rows, of_centroids = (
+        np.mean([Y[i, P[[i]].indices[0]] for i in range(1500)])
+        for P in (clf.predict_proba(data.X[1500:], top_k=1) for clf in (rows, centroids))
+    )
+    assert of_centroids > of_rows > 0.2
+
+
+def test_centroids_are_explained_by_their_labels_and_survive_a_file(tmp_path):
+    clf = NearestRowsClassifier(centroids=True, k=3).fit(TEXTS, TAGS)
+    assert "mean of the rows with red: " in str(clf.explain("red apple", "red"))
+    clf.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.predict_one("red apple") == clf.predict_one("red apple")
+    assert str(again.explain("red apple", "red")) == str(clf.explain("red apple", "red"))
+    assert clf.explain("red apple", "red").to_dict()["retrieved"][0]["is_centroid"]

@@ -47,7 +47,8 @@ class MixtureClassifier(_BaseComposition, ExtremeClassifier):  # type: ignore[mi
     ----------
     parts : list of classifiers, of (name, classifier) pairs, or of names; None
         What is mixed: classifiers of the library. Names are those of the command line, and may come as one string,
-        "plt,nearest-rows". None: `PLTClassifier(n_trees=3)` and `NearestRowsClassifier()`.
+        "plt,nearest-rows". None: `PLTClassifier(n_trees=3)`, `NearestRowsClassifier()`, and as "centroids"
+        `NearestRowsClassifier(centroids=True, k=50, power=8.0)`.
     weights : None or one number per part
         None learns them; given weights are scaled to sum 1, and no rows are held out.
     held_out : float
@@ -139,7 +140,9 @@ class MixtureClassifier(_BaseComposition, ExtremeClassifier):  # type: ignore[mi
         """The parts by name; those without one are called as on the command line."""
         given = self.parts
         if given is None:
-            given = [PLTClassifier(n_trees=3), NearestRowsClassifier()]
+            # k and power of the centroids: those that gained most on rows held out from four training sets.
+            centroids = NearestRowsClassifier(centroids=True, k=50, power=8.0)
+            given = [PLTClassifier(n_trees=3), NearestRowsClassifier(), ("centroids", centroids)]
         elif isinstance(given, str):
             given = [name.strip() for name in given.split(",")]
         if not isinstance(given, list | tuple) or not given:

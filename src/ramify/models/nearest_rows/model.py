@@ -11,6 +11,7 @@ from scipy import sparse
 
 from ramify import _core
 from ramify.base.model import Model, Query, RowAnswer, State, shape_of
+from ramify.common.validation import check_flag
 from ramify.data.csr import RowArrays, csr_rows
 from ramify.explain.neighbours import RawVote
 
@@ -21,13 +22,23 @@ if TYPE_CHECKING:
 class NearestRowsModel(Model):
     """The arrays of the rows, maybe memory-mapped: see core/nearest_rows/row_index.hpp.
 
-    Search options: `k` rows vote, each with similarity ** `power`.
+    Of centroids, row j is the mean of the rows with label j. Search options: `k` rows vote, each with similarity **
+    `power`.
     """
 
     needed_options = ("k", "power")
 
-    def __init__(self, arrays: dict[str, NDArray[Any]], *, n_labels: int, n_features: int, is_multiclass: bool) -> None:
+    def __init__(
+        self,
+        arrays: dict[str, NDArray[Any]],
+        *,
+        n_labels: int,
+        n_features: int,
+        is_multiclass: bool,
+        is_of_centroids: bool = False,
+    ) -> None:
         self.arrays = arrays
+        self.is_of_centroids = is_of_centroids
         self.n_labels = n_labels
         self.n_features = n_features
         self.is_multiclass = is_multiclass
@@ -67,16 +78,19 @@ class NearestRowsModel(Model):
     def explain(self, indices: NDArray[np.int32], values: NDArray[np.float32], column: int, query: Query) -> RawVote:
         label = RowArrays.one(np.array([column], dtype=np.int32), np.ones(1, dtype=np.float32))
         probability = self.core.named(RowArrays.one(indices, values), label, *_vote(query), 1)
-        return RawVote(float(probability[0]), self.core.neighbours(indices, values, *_vote(query)))
+        neighbours = self.core.neighbours(indices, values, *_vote(query))
+        return RawVote(float(probability[0]), neighbours, self.is_of_centroids)
 
     # --- model files ----------------------------------------------------------------------------------------------
 
     def state(self) -> State:
-        return State(self.shape_values(), self.arrays)
+        kind = {"is_of_centroids": True} if self.is_of_centroids else {}
+        return State(self.shape_values() | kind, self.arrays)
 
     @classmethod
     def from_state(cls, state: State) -> Self:
-        model = cls(state.arrays, **shape_of(state.values))
+        is_of_centroids = check_flag("is_of_centroids", state.values.get("is_of_centroids", False))
+        model = cls(state.arrays, **shape_of(state.values), is_of_centroids=is_of_centroids)
         _ = model.core  # checks the arrays now, not at the first query
         return model
 
