@@ -8,6 +8,7 @@ import shutil
 
 import pytest
 
+from ramify.serve.keys import add_key
 from shared.serving import served
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -78,7 +79,7 @@ def shows(page, selector, pattern):
 
 def type_text(page, text):
     page.fill("#text", text)
-    page.wait_for_selector("#answers li")
+    page.wait_for_selector("#answers li", state="attached" if text else "detached")
 
 
 def test_labels_appear_while_typing(page):
@@ -111,6 +112,7 @@ def test_a_correction_with_a_new_label_changes_the_answer(page, service):
         page.click("#learn")
         shows(page, "#taught", "^Learned")
     shows(page, "#answers .name", "^S61")
+    shows(page, "#answers .change.rose", "rose from")  # see the answer change
     found = service.client.get("/v1/labels", params={"search": "S61"}).json()["labels"]
     assert found[0]["n_examples"] == 2
 
@@ -132,6 +134,76 @@ def test_teaching_by_keyboard_alone(page, service):
     assert page.evaluate("document.activeElement.id") == "learn"
     page.keyboard.press("Enter")
     shows(page, "#taught", "^Learned")
+
+
+def test_control_and_enter_teach_from_the_text(page):
+    type_text(page, "nosebleed again")
+    page.focus("#text")
+    page.keyboard.press("Control+Enter")
+    shows(page, "#taught", "^Learned and saved")
+
+
+def test_the_best_label_is_explained_while_typing(page):
+    type_text(page, "kidney stone")
+    page.wait_for_selector("#why:not([hidden]) mark.for")
+    best = page.locator("#answers .name").first.text_content()
+    assert page.locator("#why-label").text_content() == best
+    assert page.locator(".answer").first.get_attribute("aria-pressed") == "true"
+    type_text(page, "")
+    page.wait_for_selector("#why", state="hidden")
+
+
+def test_a_step_of_the_path_opens_its_node_of_the_tree(browser, tmp_path):
+    with served(tmp_path / "deep") as service:
+        service.learn([(f"word{n}", [f"label {n}"]) for n in range(400)])
+        page = browser.new_page()
+        page.goto(service.address)
+        page.fill("#text", "word7 word8")
+        page.wait_for_selector("#path .link")
+        page.locator("#path .link").last.click()
+        page.wait_for_selector("#view-tree:not([hidden]) #children li")
+        assert page.locator("#crumbs button").count() >= 2
+        assert page.evaluate("document.activeElement.id") == "tree-title"
+        page.locator("#crumbs button").first.click()
+        page.wait_for_selector("#children button")
+        page.go_back()
+        page.wait_for_selector("#view-ask:not([hidden])")
+        page.close()
+
+
+def test_a_service_that_is_gone_is_said_until_it_is_back(service, browser):
+    page = browser.new_page()
+    page.goto(service.address)
+    shows(page, "#summary", "labels")
+    page.route("**/v1/**", lambda route: route.abort())
+    page.fill("#text", "kidney")
+    shows(page, "#problem", "cannot be reached")
+    page.click("[data-view=learning]")
+    page.unroute("**/v1/**")
+    page.wait_for_selector("#problem", state="hidden", timeout=20_000)
+    page.close()
+
+
+def test_a_service_with_keys_asks_for_one(browser, tmp_path):
+    key = add_key(tmp_path / "keys.json", "alice", ["ask", "teach"])
+    with served(tmp_path / "team", "--keys", str(tmp_path / "keys.json")) as service:
+        page = browser.new_page()
+        page.goto(service.address)
+        page.wait_for_selector("#key-panel:not([hidden])", timeout=20_000)
+        page.fill("#key", key)
+        page.keyboard.press("Enter")
+        shows(page, "#summary", "0 examples learned, 0 labels")
+        page.fill("#text", "first note")
+        shows(page, "#no-answers:visible", "no label for this yet")
+        page.fill("#add", "first label")
+        page.wait_for_selector("#found li")
+        page.keyboard.press("Enter")
+        page.keyboard.press("Control+Enter")
+        shows(page, "#taught", "example 1 of")
+        shows(page, "#answers .name", "^first label")
+        assert page.evaluate("sessionStorage.getItem('key')") == key
+        assert page.evaluate("document.cookie + localStorage.length") == "0"
+        page.close()
 
 
 def test_labels_are_text_and_never_markup(page):

@@ -24,8 +24,8 @@ from ramify.serve.snapshots import Publication, freeze, read_notes
 
 log = logging.getLogger("ramify.serve")
 
-# A publication may take at most this share of the learner's time; the learner has a lower priority than the answers.
-PUBLICATION_SHARE = 0.25
+# Publications may take at most this share of the time; learner and publications have a lower priority than answers.
+PUBLICATION_SHARE = 0.5
 _NICE = 10
 
 

@@ -9,17 +9,22 @@ import { showNode, startTree } from "./tree.js";
 
 const VIEWS = ["ask", "learning", "tree"];
 let timer = 0;
+let isUnreachable = false;
 
 async function refresh() {
   try {
     const progress = await get("/v1/progress");
+    if (isUnreachable) clearProblem();
+    isUnreachable = false;
     find("model-name").textContent = progress.model;
-    const learned = progress.learns ? `${count(progress.n_examples)} examples, ` : "";
-    find("summary").textContent = `${learned}${count(progress.n_labels)} labels, version ${progress.version}`;
+    document.title = `${progress.model} · ramify`;
+    const learned = progress.learns ? `${count(progress.n_examples)} examples learned, ` : "";
+    find("summary").textContent = `${learned}${count(progress.n_labels)} labels`;
     find("teach").hidden = !progress.learns;
     if (!find("view-learning").hidden) await showLearning(progress);
     return progress;
   } catch (error) {
+    isUnreachable = error.status === undefined;
     showProblem(error);
   }
 }
@@ -30,14 +35,19 @@ async function follow() {
   timer = setTimeout(follow, find("view-learning").hidden ? 5000 : 1000);
 }
 
-function show(view) {
+function viewOfAddress() {
+  const view = location.hash.slice(1);
+  return VIEWS.includes(view) ? view : "ask";
+}
+
+function show(view, node = 0) {
   for (const name of VIEWS) {
     find(`view-${name}`).hidden = name !== view;
     document.querySelector(`[data-view=${name}]`).setAttribute("aria-pressed", String(name === view));
   }
   clearProblem();
-  location.hash = view;
-  if (view === "tree") showNode(0);
+  if (location.hash.slice(1) !== view) history.pushState(null, "", `#${view}`);
+  if (view === "tree") showNode(node);
   follow();
 }
 
@@ -52,9 +62,14 @@ find("key-form").addEventListener("submit", (event) => {
   follow();
   ask();
 });
+window.addEventListener("popstate", () => show(viewOfAddress()));
+document.addEventListener("open-node", (event) => {
+  show("tree", event.detail);
+  find("tree-title").focus();
+});
 document.addEventListener("visibilitychange", () => document.hidden || follow());
 
 startTeaching({ onTaught: refresh });
 startAsking();
 startTree();
-show(VIEWS.includes(location.hash.slice(1)) ? location.hash.slice(1) : "ask");
+show(viewOfAddress());

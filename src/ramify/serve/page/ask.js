@@ -8,7 +8,9 @@ const PAUSE = 120; // milliseconds without a key before the text is sent
 const SHOWN = 8;
 let waiting = 0;
 let running = null;
-let explained = null;
+let explained = null; // the label of the explanation that is shown
+let isPicked = false; // by hand: otherwise the best label is explained
+let shares = new Map(); // probabilities of the last answer, by label
 
 export function startAsking() {
   find("text").addEventListener("input", () => {
@@ -20,6 +22,7 @@ export function startAsking() {
 
 export const currentText = () => find("text").value.trim();
 
+// With `fresh` the live model answers; the answer then shows what has changed since the last one.
 export async function ask({ fresh = false } = {}) {
   const text = currentText();
   running?.abort();
@@ -31,34 +34,39 @@ export async function ask({ fresh = false } = {}) {
   try {
     const answer = await post("/v1/predict", { texts: [text], top_k: SHOWN, fresh }, { signal: running.signal });
     clearProblem();
-    show(answer.results[0].labels, text, answer.version);
-    if (explained !== null && answer.results[0].labels.some((one) => one.label === explained)) await explain(explained, fresh);
+    const labels = answer.results[0].labels;
+    show(labels, text, fresh ? shares : new Map());
+    shares = new Map(labels.map((one) => [one.label, one.probability]));
+    isPicked &&= labels.some((one) => one.label === explained);
+    if (labels.length) await explain(isPicked ? explained : labels[0].label, fresh);
     else hideWhy();
   } catch (error) {
     showProblem(error);
   }
 }
 
-function show(labels, text, version) {
-  find("answers").replaceChildren(...labels.map(row));
+function show(labels, text, before = new Map()) {
+  find("answers").replaceChildren(...labels.map((entry) => row(entry, before)));
   find("hint").hidden = text !== "";
   find("no-answers").hidden = labels.length > 0 || !text;
   const best = labels[0];
-  find("status").textContent = best ? `Best: ${title(best)}, ${percent(best.probability)}. Version ${version}.` : "";
+  find("status").textContent = best ? `Best: ${title(best)}, ${percent(best.probability)}.` : "";
   suggest(labels.filter((one) => one.probability >= 0.5), text);
   if (!text) hideWhy();
 }
 
-function row(entry) {
+function row(entry, before) {
   const why = element(
     "button",
     { type: "button", className: "answer", title: "Show why", "aria-pressed": String(entry.label === explained) },
     element("progress", { max: 1, value: entry.probability, "aria-hidden": "true" }),
     element("span", { className: "name" }, String(entry.label), element("small", {}, entry.name ? ` ${entry.name}` : "")),
+    ...change(entry, before),
     element("span", { className: "share" }, percent(entry.probability)),
   );
   why.setAttribute("aria-controls", "why");
   why.addEventListener("click", async () => {
+    isPicked = true;
     await explain(entry.label);
     find("why").scrollIntoView({ block: "nearest" }); // below the rest on a narrow screen
   });
@@ -69,6 +77,18 @@ function row(entry) {
   labelPick(pick, title(entry));
   return item;
 }
+
+// What teaching has changed: the probability before.
+function change(entry, before) {
+  if (!before.size) return [];
+  const old = before.get(entry.label) ?? 0;
+  if (percent(old) === percent(entry.probability)) return [];
+  const rose = entry.probability > old;
+  const words = `${rose ? "rose" : "fell"} from ${percent(old)} to`;
+  return [element("span", { className: rose ? "change rose" : "change fell" }, element("span", { className: "unseen" }, words), arrow(rose, old))];
+}
+
+const arrow = (rose, old) => element("span", { "aria-hidden": "true" }, `${percent(old)} ${rose ? "↗" : "↘"}`);
 
 function labelPick(pick, name) {
   const chosen = isChosen(JSON.parse(pick.dataset.label));
@@ -104,6 +124,7 @@ async function explain(label, fresh = false) {
 
 function hideWhy() {
   explained = null;
+  isPicked = false;
   find("why").hidden = true;
 }
 
@@ -129,10 +150,16 @@ function step(one) {
   const inner = one.n_labels > 1;
   const name = inner ? `${count(one.n_labels)} labels: ${one.labels.join(", ")}${one.labels.length < one.n_labels ? ", …" : ""}` : one.labels[0];
   const words = one.contributions.map((part) => `${part.feature} ${part.value >= 0 ? "+" : "−"}${Math.abs(part.value).toFixed(2)}`);
-  return element(
+  const item = element(
     "li",
     {},
     element("div", { className: "step", title: name }, element("span", { className: "share" }, percent(one.probability)), name),
     element("div", { className: "quiet" }, words.join(", ") || "no known word here"),
   );
+  if (inner) {
+    const open = element("button", { type: "button", className: "link", "aria-label": `Show these ${count(one.n_labels)} labels in the tree` }, "Show in the tree");
+    open.addEventListener("click", () => document.dispatchEvent(new CustomEvent("open-node", { detail: one.node })));
+    item.append(open);
+  }
+  return item;
 }

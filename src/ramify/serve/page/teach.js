@@ -2,7 +2,7 @@
 
 import { get, post } from "./api.js";
 import { ask, currentText } from "./ask.js";
-import { clearProblem, element, find, showProblem, title } from "./dom.js";
+import { clearProblem, count, element, find, showProblem, title } from "./dom.js";
 
 const PAUSE = 150;
 let chosen = []; // entries with label and name
@@ -23,6 +23,11 @@ export function startTeaching({ onTaught }) {
   add.addEventListener("keydown", keyPressed);
   add.addEventListener("blur", () => setTimeout(close, 150));
   find("learn").addEventListener("click", teach);
+  find("view-ask").addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    if (!find("learn").disabled && !find("teach").hidden) teach();
+  });
   draw();
 }
 
@@ -61,7 +66,7 @@ function draw() {
   const text = currentText();
   find("learn").disabled = !text;
   find("none-chosen").hidden = chosen.length > 0;
-  find("none-chosen").textContent = text ? "None. Accept a label with +, or add one. Teach now to say that none applies." : "None yet: type a text first.";
+  find("none-chosen").textContent = text ? "None. Accept a label with +, or add one below. If you teach now, it learns that none applies." : "Type a text first. Then accept or remove labels, and teach.";
   document.dispatchEvent(new Event("chosen"));
 }
 
@@ -75,7 +80,7 @@ async function teach() {
     clearProblem();
     isEdited = true; // the answer changes now, the labels of this text do not
     await ask({ fresh: true });
-    find("taught").textContent = `Learned, as example ${receipt.version}.`;
+    find("taught").textContent = `Learned and saved, as example ${count(receipt.version)} of this service.`;
     await report();
   } catch (error) {
     find("taught").textContent = "";
@@ -138,6 +143,7 @@ function close() {
 }
 
 async function keyPressed(event) {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) return; // teaches
   if (event.key === "Enter") {
     event.preventDefault();
     clearTimeout(waiting);
