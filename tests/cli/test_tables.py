@@ -175,3 +175,52 @@ def test_a_likely_separator_is_pointed_out(command, capsys, folder):
     table().replace({"codes": {"": "none|known"}}).to_csv("a.csv", index=False)
     assert run(["train", "a.csv", "-m", "m", "--text-column", "note", "--label-column", "codes"]) == 0
     assert "hint: each row has exactly one label" in capsys.readouterr().err
+
+
+def test_a_model_remembers_the_names_of_its_columns(command, model):
+    command("predict", "notes.csv", "-m", model, "--text-column", "note", "-o", "named.csv")
+    command("predict", "notes.csv", "-m", model, "-o", "known.csv")
+    assert Path("known.csv").read_bytes() == Path("named.csv").read_bytes()
+    named, known = (json.loads(command("evaluate", "notes.csv", "-m", model, *f, "--json")) for f in (FLAGS, []))
+    assert named == known
+    command("tune", "notes.csv", "-m", model, "--out", "tuned")
+    command("predict", "notes.csv", "-m", "tuned")
+    assert "nosebleed" in command("explain", "notes.csv", "-m", model, "--row", 4)
+
+
+def test_remembered_columns_are_no_duty(command, model):
+    Path("usual.csv").write_text("text,labels\nsudden nosebleed,R04.0\n")
+    Path("usual.jsonl").write_text('{"text": "sudden nosebleed", "labels": ["R04.0"]}\n')
+    for usual in ("usual.csv", "usual.jsonl"):
+        assert json.loads(command("evaluate", usual, "-m", model, "--json"))["rows"] == 1
+    table().rename(columns={"note": "other"}).to_csv("other.csv", index=False)
+    assert "no column is called" in command("predict", "other.csv", "-m", model, "--format", "csv", code=2)
+    command("predict", "other.csv", "-m", model, "--text-column", "other")
+
+
+def test_a_stream_remembers_the_names_of_its_columns(command):
+    command("stream", "notes.csv", "--model", "live", "--new", *FLAGS)
+    command("stream", "notes.csv", "--model", "live")
+    command("predict", "notes.csv", "--model", "live")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_answers_have_the_encoding_of_the_table(command, encoding):
+    rows = [("rot", "Bein"), ("grün", "Übelkeit")] * 6
+    pd.DataFrame(rows, columns=["text", "labels"]).to_csv("a.csv", index=False, encoding=encoding)
+    chosen = ["--encoding", encoding] if encoding == "cp1252" else []
+    command("train", "a.csv", "-m", "m", *chosen)
+    command("predict", "a.csv", "-m", "m", "-k", 1, "--output", "out.csv", *chosen)
+    found, given = Path("out.csv").read_bytes(), Path("a.csv").read_bytes()
+    assert found[:3] == given[:3]
+    lines = found.decode(encoding).splitlines()
+    assert [line.split(",")[2] for line in lines[1:3]] == ["Bein", "Übelkeit"]
+    assert len(lines) == 13
+
+
+def test_a_character_that_the_encoding_lacks_is_an_error(command):
+    pd.DataFrame([("rot", "Bein"), ("blau", "\u03b1")] * 6, columns=["text", "labels"]).to_csv("a.csv", index=False)
+    command("train", "a.csv", "-m", "m")
+    message = command("predict", "a.csv", "-m", "m", "--output", "out.csv", "--encoding", "cp1252", code=2)
+    assert "cp1252" in message
+    assert not Path("out.csv").exists()

@@ -90,6 +90,15 @@ class FittedAttributes:
     def source_format_(self, name: str | None) -> None:
         self.schema_.source_format = name
 
+    @property
+    def source_columns_(self) -> dict[str, Any]:
+        """The columns of that file, as far as the user has named them: "text", "labels", "label_separator"."""
+        return self.schema_.source_columns if "fitted_" in self.__dict__ else {}
+
+    @source_columns_.setter
+    def source_columns_(self, columns: dict[str, Any]) -> None:
+        self.schema_.source_columns = columns
+
     def _attribute(self, name: str) -> FittedModel:
         fitted: FittedModel | None = self.__dict__.get("fitted_")
         if fitted is None:

@@ -60,6 +60,7 @@ class Schema:
         self.feature_names: NDArray[np.object_] | None = None  # columns of a DataFrame
         self.label_names: NameTable | None = None
         self.column_names: NameTable | None = None
+        self.source_columns: dict[str, Any] = {}  # of the file: the names and the separator that the user chose
         self.source_format: str | None = None  # of the file: the same number may be another feature in another format
 
     @classmethod
@@ -252,6 +253,8 @@ class Schema:
             state["feature_column_names"] = self.column_names
         if self.source_format is not None:
             state["source_format"] = self.source_format
+        if self.source_columns:
+            state["source_columns"] = self.source_columns
         if self.vectorizer is not None:
             from ramify.data.text import vectorizer_state
 
@@ -272,6 +275,8 @@ class Schema:
             schema.column_names = check_name_table(state["feature_column_names"], schema.n_features, "feature")
         if "source_format" in state:
             schema.source_format = check_choice("source_format", state["source_format"], _SOURCE_FORMATS)
+        if "source_columns" in state:
+            schema.source_columns = _checked_columns(state["source_columns"])
         if "vectorizer" in state:
             from ramify.data.text import vectorizer_from_state
 
@@ -289,6 +294,16 @@ class Schema:
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_given_index"}
+
+
+def _checked_columns(given: Any) -> dict[str, Any]:
+    """The columns of a model file; damaged ones raise ValueError."""
+    kinds = {"text": list, "labels": list, "label_separator": str}
+    if not isinstance(given, dict) or any(not isinstance(v, kinds.get(k, ())) or not v for k, v in given.items()):
+        raise ValueError("the saved source_columns are damaged; copy the file again")
+    if not all(isinstance(name, str) for kind in ("text", "labels") for name in given.get(kind, [])):
+        raise ValueError("the saved source_columns must be names")
+    return given
 
 
 def _is_vector(x: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
@@ -56,8 +57,10 @@ def parse_output(given: str, out: Path | None) -> tuple[Output | None, Path | No
 
 
 @contextmanager
-def answer_writer(form: Output | None, out: Path | None, model: Any, columns: Columns) -> Iterator[Write]:
-    """A function that writes the answers of a chunk; a file appears when it is complete."""
+def answer_writer(
+    form: Output | None, out: Path | None, model: Any, columns: Columns, encoding: str = "utf-8"
+) -> Iterator[Write]:
+    """A function that writes the answers of a chunk; a file appears when it is complete. Tables have the encoding."""
     kind = None if out is None or form is not None else suffix_format(out)
     if kind in ("parquet", "arrow"):
         with _opened(out) as stream:
@@ -66,13 +69,24 @@ def answer_writer(form: Output | None, out: Path | None, model: Any, columns: Co
             with arrow_writer(stream, kind) as write_batch:
                 yield _BatchWriter(write_batch, _has_names(model))
         return
+    if kind in ("csv", "tsv") and encoding != "utf-8":
+        encoder = codecs.getincrementalencoder(encoding)()
+    else:
+        encoder = codecs.getincrementalencoder("utf-8")("backslashreplace")
     with _opened(out) as stream:
 
         def write(text: str) -> None:
             if stream is None:
                 sys.stdout.write(text)
-            else:
-                stream.write(text.encode("utf-8", "backslashreplace"))
+                return
+            try:
+                stream.write(encoder.encode(text))
+            except UnicodeEncodeError as error:
+                sign = error.object[error.start]
+                raise ValueError(
+                    f"the answers have the character {sign!r}, which {encoding} cannot write; "
+                    "save the data as UTF-8, or write to a file that ends in .jsonl"
+                ) from None
 
         if kind in ("csv", "tsv"):
             yield _TableWriter(write, "\t" if kind == "tsv" else None, model, columns)

@@ -50,6 +50,10 @@ class QueriedModel:
     def source_format_(self) -> str | None:
         return getattr(self.schema_, "source_format", None)
 
+    @property
+    def source_columns_(self) -> dict[str, Any]:
+        return getattr(self.schema_, "source_columns", {})
+
 
 def load_to_query(path: Path, threads: int | None = 1) -> QueriedModel:
     """Load a model that answers with this many threads, and learns no more."""

@@ -200,6 +200,23 @@ def columns_of(
     )
 
 
+def known_columns(columns: Columns, model: Any, *, reads_labels: bool = True) -> Columns:
+    """The choice of columns, with those that the model was trained with where the command line names none."""
+    from dataclasses import replace
+
+    known = model.source_columns_
+    chosen = replace(columns, known_text=tuple(known.get("text", ())), known_labels=tuple(known.get("labels", ())))
+    if not reads_labels or columns.label_separator is not None:  # otherwise the separator is that of answers
+        return chosen
+    return replace(chosen, label_separator=known.get("label_separator"))
+
+
+def columns_to_know(columns: Columns) -> dict[str, Any]:
+    """What a model remembers of a choice of columns."""
+    chosen = {"text": list(columns.text), "labels": list(columns.labels), "label_separator": columns.label_separator}
+    return {name: value for name, value in chosen.items() if value}
+
+
 def examples(*commands: str) -> str:
     """The end of a command's help: commands to copy."""
     return "\n".join(["\b", "Examples:", *(f"  $ {command}" for command in commands)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,7 +25,8 @@ class Columns:
     Several text columns are joined by a space; the labels of several label columns are taken together. Without names,
     columns called "text", "labels" or "label", and "id" are used. `label_separator` splits a cell into labels: by
     default ";" in tables, while a string in JSON or Arrow is one label. `encoding` is found by a byte order mark, else
-    it is UTF-8; `delimiter` is found by the first rows.
+    it is UTF-8; `delimiter` is found by the first rows. `known_text` and `known_labels` are the columns that a model
+    was trained with: they are used without being asked for where a file has them.
     """
 
     text: tuple[str, ...] = ()
@@ -34,12 +35,30 @@ class Columns:
     id: str | None = None
     encoding: str | None = None
     delimiter: str | None = None
+    known_text: tuple[str, ...] = ()
+    known_labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.label_separator == "":
             raise ValueError("the label separator must not be empty: leave it out if each cell is one label")
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
             raise ValueError(f"the delimiter must be one character, such as , or ; or a tab, got {self.delimiter!r}")
+
+    def text_in(self, names: Collection[str]) -> tuple[str, ...]:
+        """The columns of the texts among these names; none: the usual ones.
+
+        >>> Columns(known_text=("body",)).text_in(["id", "body"]), Columns(known_text=("body",)).text_in(["text"])
+        (('body',), ())
+        """
+        return self.text or _if_all_in(names, self.known_text)
+
+    def labels_in(self, names: Collection[str]) -> tuple[str, ...]:
+        """The columns of the labels among these names; none: the usual ones."""
+        return self.labels or _if_all_in(names, self.known_labels)
+
+
+def _if_all_in(names: Collection[str], known: tuple[str, ...]) -> tuple[str, ...]:
+    return known if all(name in names for name in known) else ()
 
 
 def as_names(given: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -84,8 +103,8 @@ def find_columns(names: Sequence[str], columns: Columns, path: PathLike, *, labe
     >>> find_columns(["id", "title", "Labels"], Columns(text=("title",)), "papers.csv", labels_required=True)
     Places(text=(1,), labels=(2,), id=0)
     """
-    text = tuple(_place(name, names, path) for name in columns.text)
-    labels = tuple(_place(name, names, path) for name in columns.labels)
+    text = tuple(_place(name, names, path) for name in columns.text_in(names))
+    labels = tuple(_place(name, names, path) for name in columns.labels_in(names))
     if not text:
         text = _usual(TEXT_NAMES, names, path)
         if not text:

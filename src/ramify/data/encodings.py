@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import itertools
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from ramify.data.errors import DataError
 from ramify.data.files import BYTE_ORDER_MARK, PathLike
@@ -55,6 +56,19 @@ def utf8_blocks(blocks: Iterable[bytes], encoding: str | None, path: PathLike) -
         n_lines += text.count("\n")
         if text:
             yield text.encode("utf-8", "surrogatepass")
+
+
+def encoding_of(path: PathLike, given: str | None) -> str:
+    """The encoding in which a table like this one is written: as given, or by the byte order mark, which is kept."""
+    if given is not None:
+        return given
+    if not Path(path).is_file():  # a pipe can be read only once
+        return "utf-8"
+    with open(path, "rb") as file:
+        start = file.read(_LONGEST_MARK)
+    if start.startswith(BYTE_ORDER_MARK):
+        return "utf-8-sig"
+    return next((name for mark, name in _MARKS if start.startswith(mark)), "utf-8")
 
 
 def check_encoding(encoding: str) -> codecs.CodecInfo:

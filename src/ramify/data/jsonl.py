@@ -115,9 +115,9 @@ def read_record(
     value: dict[str, Any], path: PathLike, number: int, labels_required: bool, columns: Columns
 ) -> LabelledText:
     """The text and the labels of an object."""
-    text = _text_of(value, columns.text, path, number)
+    text = _text_of(value, columns.text_in(value), path, number)
     labels: list[str] = []
-    names = columns.labels
+    names = columns.labels_in(value)
     if not names:
         names = tuple(name for name in LABEL_NAMES if name in value)[:1]
         if not names and labels_required:

@@ -182,11 +182,18 @@ def holds_numbers(start: bytes) -> bool:
 
 
 def _is_table(start: bytes, columns: Columns | None) -> bool:
-    """Whether the first line names columns, and among them those that the user named, or else "text"."""
+    """Whether the first line names columns, and among them those that the user or the model named, or else "text"."""
     first_line = start.lstrip().split(b"\n", 1)[0][:10_000]
     fields = [field.strip(b" \"'\r").lower() for field in re.split(rb"[,;\t|]", first_line)]
-    if columns is not None and columns.text and not first_line.startswith(b"{"):
-        return all(name.lower().encode() in fields for name in columns.text)
+
+    def has(names: tuple[str, ...]) -> bool:
+        return all(name.lower().encode() in fields for name in names)
+
+    if columns is not None and not first_line.startswith(b"{"):
+        if columns.text:
+            return has(columns.text)
+        if columns.known_text and has(columns.known_text):
+            return True
     return len(fields) > 1 and b"text" in fields and all(re.fullmatch(rb"\w+", field) for field in fields)
 
 

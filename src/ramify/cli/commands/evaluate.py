@@ -50,6 +50,7 @@ def evaluate(
     with progress.shown(output.is_watched()):
         with progress.phase("reading"):
             loaded = load_model(model, threads)
+            columns = options.known_columns(columns, loaded)
             rows = read_for(loaded, data, format, columns, threads=n_jobs(threads), counter=counter)
             seen = None if train is None else read_for(loaded, train, None, columns, threads=n_jobs(threads))
         with progress.phase("evaluating", counter if rows.is_text else None):

@@ -45,7 +45,8 @@ def explain(
         raise ValueError("explain takes one row: give --text, or a file with --row")
     loaded = load_to_query(model)
     if data is not None:
-        x = one_row(loaded, data, row, format, options.columns_of(text_column, encoding=encoding, delimiter=delimiter))
+        columns = options.columns_of(text_column, encoding=encoding, delimiter=delimiter)
+        x = one_row(loaded, data, row, format, options.known_columns(columns, loaded))
     else:
         check_takes_text(loaded, "--text")
         x = text

@@ -74,6 +74,7 @@ def predict(
     from ramify.cli.questions import ask, read_label_set
     from ramify.cli.rows import n_rows, rows_to_predict
     from ramify.common import progress
+    from ramify.data.encodings import encoding_of
 
     if cluster is not None:
         _check_for_cluster(output, labels_from)
@@ -81,12 +82,14 @@ def predict(
         return
     form, out = (None, out) if output is None else parse_output(output, out)
     form = Output.jsonl if json else form
-    columns = options.columns_of(text_column, None, label_separator, id_column, encoding, delimiter)
     loaded = load_to_query(model, 1 if text else threads)
+    columns = options.columns_of(text_column, None, label_separator, id_column, encoding, delimiter)
+    columns = options.known_columns(columns, loaded, reads_labels=False)
     limit: Any = threshold
     if top_k is None and threshold is None:
         limit = tuned_thresholds(loaded)
         top_k = 5 if limit is None else None
+    encoding = encoding_of(data[0], encoding) if data else "utf-8"
     only = None if labels_from is None else read_label_set(loaded, labels_from)
     counter = progress.RowCounter()
     chunks = rows_to_predict(loaded, _one_file(data), text, format, columns, threads=n_jobs(threads), counter=counter)
@@ -96,7 +99,7 @@ def predict(
     with (
         progress.shown(is_shown),
         progress.phase("predicting", counter),
-        answer_writer(form, out, loaded, columns) as write,
+        answer_writer(form, out, loaded, columns, encoding) as write,
     ):
         for chunk in chunks:
             answers = ask(loaded, chunk, top_k, limit, only)

@@ -211,6 +211,7 @@ def train(
         took = time.perf_counter() - start
         names.give_to(trained)
         trained.source_format_ = _source_format(rows)
+        trained.source_columns_ = options.columns_to_know(columns) if rows.is_text else {}
         with progress.phase("saving"):
             save_portable(trained, model)
         report: dict[str, Any] | None = None

@@ -22,6 +22,7 @@ from ramify.cli.models import (
     save_portable,
     takes_text,
 )
+from ramify.cli.options import columns_to_know, known_columns
 from ramify.cli.stream.input import Stopped, StopSignal, blocks_of, opened
 from ramify.cli.stream.resume import check_same_source, resumed
 from ramify.cli.stream.screen import Screen, screen_for
@@ -86,6 +87,7 @@ class StreamRun:
         self.screen: Screen = screen_for(None if self.evaluation is None else self.evaluation.result, settings.as_json)
         self.parser: LineParser | TableRows | None = None
         self.source_format, self.zero_based = self.classifier.source_format_, False
+        self.columns = known_columns(settings.columns, self.classifier)
         self._held: LabelledBatch | None = None
 
     def run(self) -> int:
@@ -93,7 +95,7 @@ class StreamRun:
         self.started = time.perf_counter()
         with StopSignal() as stop, opened(self.settings.data, self.settings.stdin) as (name, descriptor), self.screen:
             try:
-                blocks = utf8_blocks(blocks_of(name, descriptor, stop), self.settings.columns.encoding, name)
+                blocks = utf8_blocks(blocks_of(name, descriptor, stop), self.columns.encoding, name)
                 with suppress(Stopped):
                     for batch in self._batches(name, blocks, stop):
                         self._learn(batch)
@@ -138,9 +140,7 @@ class StreamRun:
         on_bad_line = self.screen.bad_line if self.settings.skips_bad_lines else None
         one_label = self.is_multiclass or learns_one_class(self.classifier)
         if format in ("csv", "tsv"):
-            table = self.parser = TableRows(
-                format, name, self.settings.columns, one_label=one_label, on_bad_line=on_bad_line
-            )
+            table = self.parser = TableRows(format, name, self.columns, one_label=one_label, on_bad_line=on_bad_line)
             for block in blocks:
                 yield from table.parse(block)
             yield from table.parse(b"", is_last=True)
@@ -151,7 +151,7 @@ class StreamRun:
             zero_based=self.zero_based,
             one_label=one_label,
             max_features=None if self._takes_new_features else self.classifier.n_features_in_,
-            columns=self.settings.columns,
+            columns=self.columns,
             on_bad_line=on_bad_line,
         )
         for some in split_lines(blocks):
@@ -161,7 +161,7 @@ class StreamRun:
         path = self.settings.data
         if path is None or not path.is_file():
             raise DataError("Parquet and Arrow need a file, not a pipe", path or "stdin", hint="write a file first")
-        for chunk in TextFile(path, format, self.settings.columns).chunks(_AT_ONCE):
+        for chunk in TextFile(path, format, self.columns).chunks(_AT_ONCE):
             stop.check()
             one_label = self.is_multiclass or learns_one_class(self.classifier)
             bad = next((place for place, row in enumerate(chunk.labels) if one_label and len(row) != 1), None)
@@ -180,7 +180,7 @@ class StreamRun:
         named = None
         if settings.data is not None:
             named = BY_SUFFIX.get(Path(settings.data.name.removesuffix(".gz")).suffix.lower())
-        looks_like = named if named in TEXT_FORMATS else find_text_format(start, settings.columns)
+        looks_like = named if named in TEXT_FORMATS else find_text_format(start, self.columns)
         if format is None and known is not None:
             # Rows without a header look like libsvm, so the first line only decides between texts and numbers.
             before = known.removesuffix("-zero-based")
@@ -257,6 +257,7 @@ class StreamRun:
             return
         began = time.perf_counter()
         self.classifier.source_format_ = self.source_format
+        self.classifier.source_columns_ = self.classifier.source_columns_ | columns_to_know(self.settings.columns)
         save_portable(self.classifier, self.settings.model)
         self.n_saved = self.n_examples
         self.screen.saved(self._facts() | {"save_seconds": round(time.perf_counter() - began, 3)})
