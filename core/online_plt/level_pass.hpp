@@ -182,7 +182,9 @@ private:
             const std::span<std::uint32_t> labels(list.data() + at + 2, list[at + 1]);
             at += 2 + labels.size();
             const std::span<const Entry> x = buffer_->row(example);
-            if (extend(v, example, labels, w)) BlockLearner::signs(*tree_.block(v), s.sign);
+            const bool is_changed = extend(v, example, labels, w);
+            if (!tree_.block(v)) return;  // the root's own classifier takes the rest
+            if (is_changed) BlockLearner::signs(*tree_.block(v), s.sign);
             OnlineBlock& block = *tree_.block(v);
             if (labels.empty()) {  // a row without labels ends at the root
                 is_looked_up = false;

@@ -207,6 +207,7 @@ public:
             }
             if (wants_theta(v) && block_[v]->theta() < 0)
                 throw std::invalid_argument("online model: node " + std::to_string(v) + " lacks theta");
+            if (is_leaf(v) && block_[v]->n_columns() == 0) block_[v].reset();
         }
         for (int v = 1; v < n_nodes(); ++v)
             if (!has_column[v])
@@ -247,6 +248,7 @@ private:
     void release_theta(int v) {
         if (wants_theta(v) || (v == root && is_gate_pending())) return;
         const std::int32_t moved = block_[v]->drop_theta();
+        if (block_[v]->n_columns() == 0) block_[v].reset();  // a leaf that is never extended has nothing to learn
         if (moved >= 0)
             column_[moved] =
                 static_cast<std::int32_t>(std::ranges::find(block_[v]->child, moved) - block_[v]->child.begin());

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ramify import OnlinePLTClassifier
+from ramify import OnlinePLTClassifier, load
 from ramify.optimizers import AdaGrad
 from ramify.trees import LabelTree
 from shared.online_models import LEARNERS, N_FEATURES, POLICIES, stream, weights_by_labels
@@ -226,3 +226,22 @@ def test_the_root_learns_whether_a_row_has_the_only_label():
     with_label, without = clf.predict_proba(X[:2], labels=["a"]).toarray().ravel()
     assert with_label > 0.8
     assert without < 0.2
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_a_given_tree_of_one_label_learns_rows_with_and_without_it(learner, tmp_path):
+    """Its root is a leaf that is never extended: when its own classifier is made, nothing else is left to learn."""
+    generator = np.random.default_rng(0)
+    X, Y = generator.normal(size=(300, 6)), (generator.random((300, 1)) < 0.5).astype(int)
+    online = OnlinePLTClassifier(policy="best", **LEARNERS[learner], random_state=0).partial_fit(X, Y)
+    given = OnlinePLTClassifier(policy=None, tree=online.tree_, **LEARNERS[learner], random_state=0)
+    for start in range(0, 300, 50):
+        given.partial_fit(X[start : start + 50], Y[start : start + 50])
+    assert weights_by_labels(given) == weights_by_labels(online)
+    given.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    for clf in (given, again):
+        clf.partial_fit(X, Y)
+    assert weights_by_labels(again) == weights_by_labels(given)
+    np.testing.assert_array_equal(again.predict_proba(X, top_k=1).toarray(), given.predict_proba(X, top_k=1).toarray())
+    assert given.freeze().predict_proba(X[:3], top_k=1).shape == (3, 1)
