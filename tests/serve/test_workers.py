@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -84,3 +85,23 @@ def test_options_come_from_the_environment(tmp_path):
     done = subprocess.run([*RAMIFY, "serve"], env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert "needs keys" in done.stderr
+
+
+def test_a_model_that_cannot_be_opened_ends_the_service_while_workers_wait_for_it(tmp_path):
+    code = """
+import sys, time
+from ramify.serve import supervisor
+
+def fails(settings):
+    time.sleep(5)  # the worker has started, and waits
+    raise ValueError("this model is broken")
+
+supervisor._new_writer = fails
+from ramify.cli.main import main
+sys.argv = ["ramify", "serve", "--new", "--port", "0", "--model", sys.argv[1]]
+main()
+"""
+    command = [sys.executable, "-c", code, str(tmp_path / "live")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0
+    assert "this model is broken" in done.stderr

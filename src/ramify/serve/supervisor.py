@@ -17,6 +17,7 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from ramify.serve.keys import Keys
+from ramify.serve.problems import Problem
 from ramify.serve.settings import Settings, check_target
 from ramify.serve.wire import answer_calls
 
@@ -28,6 +29,9 @@ log = logging.getLogger("ramify.serve")
 # A port may be taken for a moment by a service that was just killed.
 BIND_SECONDS = 3.0
 _RESTART_SECONDS = 1.0
+# A worker has this long to answer its last requests, and to end afterwards.
+GRACEFUL_SECONDS = 10
+_KILL_SECONDS = 5
 
 
 class AddressError(ValueError):
@@ -105,8 +109,9 @@ class Supervisor:
                 self._stops.set()
                 for process in self._processes:
                     _terminate(process)
-                if not writer_ready.done():
-                    writer_ready.cancel()
+                if not writer_ready.done():  # whoever waits for the writer must hear that there will be none
+                    writer_ready.set_exception(Problem(503, "the service is stopping: try again", retry_after=1))
+                    writer_ready.exception()
                 await asyncio.gather(*workers, return_exceptions=True)
             await writer.stop()
         return self._code
@@ -146,7 +151,7 @@ class Supervisor:
             finally:
                 if self._stops.is_set():
                     _terminate(process)
-                code = await process.wait()
+                code = await _ended(process) if self._stops.is_set() else await process.wait()
                 self._processes.discard(process)
             if not self._stops.is_set():
                 log.error("a worker ended", extra={"code": code})
@@ -155,6 +160,17 @@ class Supervisor:
                     self._stops.set()
                     return
                 await asyncio.sleep(max(0.0, _RESTART_SECONDS - (time.monotonic() - began)))
+
+
+async def _ended(process: asyncio.subprocess.Process) -> int:
+    """Wait for a worker that was asked to end; one that does not is killed."""
+    try:
+        return await asyncio.wait_for(asyncio.shield(process.wait()), GRACEFUL_SECONDS + _KILL_SECONDS)
+    except asyncio.TimeoutError:
+        log.error("a worker did not end in time", extra={"pid": process.pid})
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGKILL)
+        return await process.wait()
 
 
 def _new_writer(settings: Settings) -> Writer:
