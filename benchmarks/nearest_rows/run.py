@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from benchmarks.datasets import Problem, load, prepare
 from ramify import MixtureClassifier, NearestRowsClassifier, PLTClassifier, metrics
 
-SPEED_SETS = ("wordnet-parent", "debian-depends", "eurlex57k")
+SPEED_SETS = ("wordnet-parent", "icd10cm-parent", "debian-depends", "eurlex57k")
 MIXTURE_SETS = ("wordnet-parent", "icd10cm-parent", "stackexchange-cooking", "debian-depends")
 BLOCK = 200  # rows of scipy's product at once: the whole one would not fit into memory
 

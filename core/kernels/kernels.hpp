@@ -155,6 +155,22 @@ struct RegressorKernels {
     void (*descend)(float* weight, const float* x, const float* factor, int n, float step);
 };
 
+/// The loops of nearest rows (nearest_rows/row_index.hpp): similarities in 16 bits, of a block of n rows. n is a
+/// multiple of nearest_group; a value counts value * factor / 256, rounded.
+inline constexpr int nearest_group = 64;
+struct NearestKernels {
+    /// sums[i] += what column[c][i] counts, for all columns.
+    void (*add_columns)(const std::uint8_t* const* column, const std::int16_t* factor, int n_columns, int n,
+                        std::int16_t* sums);
+    /// sums[row[k] - first] += what value[k] counts.
+    void (*add_postings)(const std::uint32_t* row, const std::uint8_t* value, std::int64_t n, std::uint32_t first,
+                         std::int16_t factor, std::int16_t* sums);
+    /// The largest sum of each group of rows.
+    void (*largest)(const std::int16_t* sums, int n, std::int16_t* largest);
+    /// The positions of the sums that are at least `least`; returns how many. Room for n.
+    int (*reaching)(const std::int16_t* sums, int n, std::int16_t least, std::uint32_t* position);
+};
+
 struct Kernels {
     const char* name;
     int lanes;  ///< a tile's stride is a multiple of this
@@ -176,6 +192,7 @@ struct Kernels {
     OnlineKernels online;
     EmbeddingKernels embedding;
     RegressorKernels regressor;
+    NearestKernels nearest;
 };
 
 extern const Kernels kernels_baseline;

@@ -364,6 +364,7 @@ void to_probabilities(float* logits, int n) {
 }
 
 #include "kernels/embedding.inl"
+#include "kernels/nearest.inl"
 #include "kernels/online.inl"
 #include "kernels/regressor.inl"
 
@@ -381,6 +382,7 @@ const Kernels RAMIFY_KERNELS{
     to_probabilities,
     {online_score, online_gradient, online_adagrad, online_descend, online_replay_adagrad, online_replay_descend},
     {embedding_sum, embedding_dots, embedding_add, embedding_sum_bytes, embedding_dots_bytes},
-    {regressor_dot, regressor_adagrad_factors, regressor_descend}};
+    {regressor_dot, regressor_adagrad_factors, regressor_descend},
+    {nearest_add_columns, nearest_add_postings, nearest_largest, nearest_reaching}};
 
 }  // namespace ramify

@@ -102,9 +102,8 @@ public:
         vote.resize(s);
         LabelQuery query = checked_query(rows_.n_labels, top_k, threshold);
         query.prepare(rows_.n_labels);
-        vote.cast({view(indices), view(values)}, s);
-        vote.choose(query, s);
-        NearestVote::forget(s);
+        const RowView x{view(indices), view(values)};
+        vote.cast({&x, 1}, s, [&](std::size_t) { vote.choose(query, s); });
         return row_answer(s.found);
     }
 
@@ -155,9 +154,10 @@ public:
         const NearestVote vote = checked_vote(k, power);
         VoteScratch s;
         rows_.resize(s);
-        rows_.find({view(indices), view(values)}, vote.k, s);
+        const RowView x{view(indices), view(values)};
+        rows_.find({&x, 1}, vote.k, s, [](std::size_t) {});
         const double sum = vote.sum_of_votes(s.nearest);
-        for (const Entry& e : s.entries) s.query[e.feature] = e.value;
+        for (const Entry& e : s.entries[0]) s.query[e.feature] = e.value;
         nb::list out;
         for (const Neighbour& n : s.nearest) {
             std::vector<std::int32_t> shared;
@@ -186,18 +186,16 @@ private:
         return {rows_, static_cast<double>(k), power};
     }
 
-    /// Calls work(row, scratch with its vote) for every row; the number of postings read and rows compared.
+    /// Calls work(row, scratch with its vote) for every row; the number of rows compared.
     template <class Work>
     std::int64_t for_every_row(const CsrView& X, const NearestVote& vote, int n_threads, Work&& work) const {
         std::vector<VoteScratch> scratch(usable_threads(n_threads, n_chunks(X.n_rows(), chunk)));
         parallel_chunks(X.n_rows(), chunk, n_threads, [&](std::int64_t first, std::int64_t last, int worker) {
             VoteScratch& s = scratch[worker];
             vote.resize(s);
-            for (std::int64_t i = first; i < last; ++i) {
-                vote.cast(X.row(i), s);
-                work(i, s);
-                NearestVote::forget(s);
-            }
+            std::vector<RowView> queries;
+            for (std::int64_t i = first; i < last; ++i) queries.push_back(X.row(i));
+            vote.cast(queries, s, [&](std::size_t i) { work(first + static_cast<std::int64_t>(i), s); });
         });
         std::int64_t n_products = 0;
         for (const VoteScratch& s : scratch) n_products += s.n_products;
@@ -217,7 +215,7 @@ void bind_nearest_rows(nb::module_& m) {
         .def(nb::init<const ArrayDict&, std::int64_t, std::int64_t>(), "arrays"_a, "n_labels"_a, "n_features"_a)
         .def("predict", &BoundRows::predict, "X"_a, "k"_a, "power"_a, "top_k"_a.none(), "threshold"_a,
              "label_threshold"_a.none(), "n_threads"_a,
-             "CSR parts of the answer, rows sorted by label, and the number of postings and rows read.")
+             "CSR parts of the answer, rows sorted by label, and the number of rows compared.")
         .def("predict_row", &BoundRows::predict_row, "indices"_a, "values"_a, "k"_a, "power"_a, "top_k"_a,
              "threshold"_a, "One row: labels and their probabilities, best first.")
         .def("named", &BoundRows::named, "X"_a, "labels"_a, "k"_a, "power"_a, "n_threads"_a,

@@ -39,9 +39,18 @@ struct NearestVote {
         return sum;
     }
 
-    /// Votes for x, until `forget`.
-    void cast(const RowView& x, VoteScratch& s) const {
-        rows.find(x, k, s);
+    /// Calls answer(number of the query) for each in turn, while its votes count.
+    template <class Answer>
+    void cast(std::span<const RowView> queries, VoteScratch& s, Answer&& answer) const {
+        rows.find(queries, k, s, [&](std::size_t i) {
+            count(s);
+            answer(i);
+            forget(s);
+        });
+    }
+
+    /// Counts the votes of s.nearest, until `forget`.
+    void count(VoteScratch& s) const {
         const double sum = sum_of_votes(s.nearest);
         s.is_empty = !(sum > 0);
         if (s.is_empty) return;

@@ -38,8 +38,8 @@ def centroid_arrays(data: TrainingData) -> dict[str, NDArray[Any]]:
 class NearestRowsClassifier(ExtremeClassifier):
     """Stores the training rows and lets the nearest of them vote, by cosine over sparse rows.
 
-    The search is exact: an inverted index leads to the rows that share features with the query, and bounds leave out
-    those that cannot be among the nearest. Good where labels have few rows, and as a part of a `MixtureClassifier`.
+    The search is exact: an index of rounded values bounds the similarities of all rows, and those that may be among the
+    nearest are compared in full. Good where labels have few rows, and as a part of a `MixtureClassifier`.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ class NearestRowsModel(Model):
         return csr_rows(data, indices, indptr, (X.shape[0], self.n_labels))
 
     def n_inner_products(self, X: sparse.csr_array, query: Query) -> int:
-        """Postings read and rows compared."""
+        """Rows compared in full."""
         return self._answered(X, query)[3]
 
     def _answered(self, X: sparse.csr_array, query: Query) -> tuple[Any, Any, Any, int]:
