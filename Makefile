@@ -37,7 +37,7 @@ serve: build
 test: build
 	$(BIN)/python -m pytest
 
-# Ray is large: it is not among the tools of every day, and the other tests skip what needs it.
+# Ray is large and not among the tools of every day: `make test` runs the same steps in one process, and says what it leaves out.
 test-cluster: build
 	$(BIN)/python -m pip install -q "ray[data]>=2.40" "pyarrow>=14"
 	$(BIN)/python -m pytest -n 0 tests/cluster
