@@ -163,6 +163,7 @@ def test_a_changed_manifest_is_rejected_or_its_model_works(name):
         ("mixture of a stream", ("fitted", "schema", "is_stream"), False),
         ("nearest_rows", ("model", "values", "n_features"), 2**31 - 1),
         ("nearest_rows", ("fitted", "options", "k"), None),
+        ("threshold of a stream", ("model", "values", "online", 0, "first", 0), []),
     ],
 )
 def test_values_that_fit_no_model_are_rejected(name, place, value):

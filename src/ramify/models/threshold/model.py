@@ -122,7 +122,7 @@ def _counts(online: OnlineF) -> dict[str, Any]:
 
 
 def _from_counts(saved: dict[str, Any]) -> OnlineF:
-    first_a, first_b = saved["first"]
+    first_a, first_b = (check_number(name, first) for name, first in zip("ab", saved["first"], strict=True))
     online = OnlineF(a=first_a, b=first_b, objective=saved["objective"])
     online.restore(saved["a"], saved["b"], saved["positives"], saved["n_seen"])
     return online
