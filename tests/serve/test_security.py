@@ -197,6 +197,49 @@ def test_guessing_keys_is_limited_by_address(tmp_path):
         assert asked[-1].status_code == 429
 
 
+def test_many_large_bodies_at_once_are_refused(tmp_path):
+    with application(tmp_path / "live", is_new=True, max_body=2000) as client:
+        held = client.service.settings.max_body * 10
+
+        async def ask_all():
+            gate = asyncio.Event()
+
+            async def slow():
+                yield b" " * 1900
+                await gate.wait()
+                yield b"{}"
+
+            async def ask():
+                return await client._client.post("/v1/learn", content=slow())
+
+            asking = [asyncio.ensure_future(ask()) for _ in range(held // 1900 + 5)]
+            _, waiting = await asyncio.wait(asking, timeout=1)
+            gate.set()
+            return len(waiting), [answer.status_code for answer in await asyncio.gather(*asking)]
+
+        n_waiting, statuses = client.run(ask_all())
+        assert n_waiting == held // 1900
+        assert statuses.count(503) == 5
+        assert client.post("/v1/predict", json={"texts": ["a"]}).status_code == 200  # all of it was given back
+
+
+def test_a_line_of_a_bulk_stream_is_bounded(tmp_path):
+    with application(tmp_path / "live", is_new=True, max_body=2000) as client:
+        content = b'{"text": "a"}\n{"text": "' + b"a" * 3000 + b'"}\n'
+        problem = json.loads(client.post("/v1/bulk/predict", content=content).text.splitlines()[-1])["problem"]
+        assert (problem["status"], problem["where"]) == (413, "line 2")
+
+
+def test_keys_are_never_logged(keyed, capsys):
+    client, secrets, _ = keyed
+    for secret in secrets.values():
+        client.get("/v1/progress", headers=bearer(secret))
+        client.get("/v1/progress", params={"key": secret}, headers=bearer(secret + "x"))
+    said = capsys.readouterr().err
+    assert said
+    assert not any(secret.rpartition("_")[2] in said for secret in secrets.values())
+
+
 def test_a_slow_bulk_body_is_cut_off(tmp_path):
     async def drops():
         while True:

@@ -78,17 +78,17 @@ function row(entry, before) {
   return item;
 }
 
-// What teaching has changed: the probability before.
+// What teaching has changed: the probability before, if the label was in the list then.
 function change(entry, before) {
   if (!before.size) return [];
-  const old = before.get(entry.label) ?? 0;
+  const old = before.get(entry.label);
+  if (old === undefined) return [element("span", { className: "change rose" }, "new in the list")];
   if (percent(old) === percent(entry.probability)) return [];
   const rose = entry.probability > old;
-  const words = `${rose ? "rose" : "fell"} from ${percent(old)} to`;
-  return [element("span", { className: rose ? "change rose" : "change fell" }, element("span", { className: "unseen" }, words), arrow(rose, old))];
+  const words = element("span", { className: "unseen" }, `${rose ? "rose" : "fell"} from ${percent(old)} to`);
+  const picture = element("span", { "aria-hidden": "true" }, `${percent(old)} ${rose ? "↗" : "↘"}`);
+  return [element("span", { className: rose ? "change rose" : "change fell" }, words, picture)];
 }
-
-const arrow = (rose, old) => element("span", { "aria-hidden": "true" }, `${percent(old)} ${rose ? "↗" : "↘"}`);
 
 function labelPick(pick, name) {
   const chosen = isChosen(JSON.parse(pick.dataset.label));
