@@ -49,7 +49,11 @@ def as_texts(X: Any) -> Any:
     if types != {str}:
         for row, text in enumerate(rows):
             if not isinstance(text, str):
-                raise ValueError(f"X holds texts, but row {row} is {shortened(text)}; write '' for an empty text")
+                is_missing = text is None or str(text) in ("nan", "<NA>", "NaT")
+                how = "missing values of pandas are filled by X.fillna('')" if is_missing else "convert it: str(value)"
+                raise ValueError(
+                    f"X holds texts, but row {row} is {shortened(text)}; write '' for an empty text; {how}"
+                )
     return rows
 
 
