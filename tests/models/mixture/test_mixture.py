@@ -235,6 +235,15 @@ def test_parameters_can_be_set_however_the_parts_are_given(parts):
     assert clf.set_params(parts=["plt"]).parts == ["plt"]
 
 
+def test_parameters_of_parts_that_changed_since_learning_began_are_an_error():
+    for start in (MixtureClassifier.fit, MixtureClassifier.partial_fit):
+        parts = [("a", MemoryTreeClassifier(random_state=7)), ("b", OnlinePLTClassifier())]
+        clf = start(MixtureClassifier(parts, random_state=0), np.eye(4), [0, 1, 0, 1])
+        clf.partial_fit(np.eye(4), [0, 1, 0, 1]).set_params(a__reroutes=3)
+        with pytest.raises(ValueError, match=r"reroutes was .* when learning began and is 3 now"):
+            clf.partial_fit(np.eye(4), [0, 1, 0, 1])
+
+
 def test_parts_that_changed_since_learning_began_are_an_error():
     clf = MixtureClassifier(["online-plt", "memory-tree"], random_state=0).partial_fit(np.eye(4), [0, 1, 0, 1])
     clf.set_params(parts=["online-plt", "online-oaa"])

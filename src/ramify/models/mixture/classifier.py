@@ -265,6 +265,8 @@ class MixtureClassifier(_BaseComposition, ExtremeClassifier):  # type: ignore[mi
         schema = self.fitted_.schema
         assert isinstance(schema, StreamSchema)
         parts = self.parts_
+        for part in parts.values():
+            part._unchanged()
 
         def accept(rows: sparse.csr_array, indicator: sparse.csr_array) -> Piece:
             piece = weighted_rows(rows, indicator, sample_weight)
@@ -323,7 +325,8 @@ class MixtureClassifier(_BaseComposition, ExtremeClassifier):  # type: ignore[mi
         for part in model.parts:
             inner = self._with_jobs(given[part.name])
             schema = inner._schema_class.sharing(part.class_name, fitted.schema)
-            inner._set_fitted(FittedModel(schema, part.model, seed=fitted.seed, options=part.options))
+            seed = getattr(part.model, "settings", {}).get("seed", fitted.seed)  # a part may have its random_state
+            inner._set_fitted(FittedModel(schema, part.model, seed=seed, options=part.options))
             trained[part.name] = inner
         return trained
 
