@@ -17,6 +17,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
+import ray
 from fastapi import FastAPI
 from ray import serve
 
@@ -81,8 +82,9 @@ class Replica:
         return Response(answer.content, answer.status_code, headers)
 
 
-def start(model: Path, n_answering: int) -> None:
+def start(model: Path, n_answering: int, address: str) -> None:
     """Deploy both applications."""
+    ray.init(address=address)  # said, since Ray would otherwise join any cluster that it finds on this machine
     settings = Settings(model=model, is_new=True)
     replica = serve.deployment(ray_actor_options={"num_cpus": 0.5})(Replica)
     one, many = replica.options(num_replicas=1), replica.options(num_replicas=n_answering)
@@ -107,12 +109,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path)
     parser.add_argument("--answering", type=int, default=2, help="replicas that answer")
+    parser.add_argument("--address", default="local", help="of a Ray cluster; by default a new one on this machine")
     parser.add_argument("--try", dest="tries", action="store_true")
     options = parser.parse_args()
-    start(options.model.absolute(), options.answering)
+    start(options.model.absolute(), options.answering, options.address)
     if options.tries:
         try_it("http://127.0.0.1:8000")
         serve.shutdown()
+        ray.shutdown()
         return
     while True:
         time.sleep(3600)

@@ -109,11 +109,12 @@ def test_a_correction_with_a_new_label_changes_the_answer(page, service):
     page.locator("#found li").last.click()
     assert page.locator("#chosen li").text_content().startswith("S61 open wound")
     page.click("#learn")
-    shows(page, "#answers .change", "new in the list")  # see the answer change
+    changed = "#answers li:has-text('S61') .change"
+    shows(page, changed, "new in the list")  # see the answer change
     shows(page, "#taught", "^Learned")
     page.click("#learn")
     shows(page, "#answers .name", "^S61")
-    shows(page, "#answers .change", "rose from")
+    shows(page, changed, "rose from")
     found = service.client.get("/v1/labels", params={"search": "S61"}).json()["labels"]
     assert found[0]["n_examples"] == 2
 
@@ -157,6 +158,7 @@ def test_the_best_label_is_explained_while_typing(page):
 def test_a_step_of_the_path_opens_its_node_of_the_tree(browser, tmp_path):
     with served(tmp_path / "deep") as service:
         service.learn([(f"word{n}", [f"label {n}"]) for n in range(400)])
+        service.wait_for_version(400)
         page = browser.new_page()
         page.goto(service.address)
         page.fill("#text", "word7 word8")
