@@ -283,9 +283,13 @@ def test_true_is_no_column():
         clf.predict_proba(np.eye(4), labels=[True])
 
 
-def test_thresholds_tuned_by_fit_are_not_thrown_away_by_partial_fit(data):
+def test_what_fit_has_learned_is_not_thrown_away_by_partial_fit(data):
     clf = ramify.ThresholdClassifier(ramify.OnlinePLTClassifier(), random_state=0).fit(data.X, data.Y)
-    before = copy.deepcopy(clf).predict_proba(data.X)
-    with pytest.raises(ValueError, match="tuned by fit and cannot follow a stream"):
-        clf.partial_fit(data.X, data.Y)
-    assert same(clf.predict_proba(data.X), before)
+    alone = copy.deepcopy(clf.estimator_)
+    before = alone.n_examples_
+    clf.partial_fit(data.X, data.Y)
+    for start in range(0, data.X.shape[0], clf.block):
+        alone.partial_fit(data.X[start : start + clf.block], data.Y[start : start + clf.block])
+    assert clf.estimator_.n_examples_ == alone.n_examples_ == before + data.X.shape[0]
+    assert same(clf.estimator_.predict_proba(data.X), alone.predict_proba(data.X))
+    assert clf.thresholds_.shape == (data.Y.shape[1],)

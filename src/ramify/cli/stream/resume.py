@@ -48,7 +48,7 @@ def resumed(requested: Any, settings: Settings) -> Any:
 
 
 def _learns_on(model: Any) -> bool:
-    """Whether `partial_fit` adds to what the model has learned; thresholds tuned by `fit` cannot follow a stream."""
+    """Whether `partial_fit` only adds to what was learned; it would replace thresholds that `fit` tuned."""
     return hasattr(model, "partial_fit") and getattr(model.model_, "online", ()) is not None
 
 

@@ -47,6 +47,7 @@ def eigen_split(
     Paper: Mineiro and Karampatziakis 2015, "A Hierarchical Spectral Method for Extreme Classification", section 3.3
     (equations 2 and 3, or 1).
 
+    >>> from scipy import sparse
     >>> X = sparse.csr_array(np.array([[1, 0], [1, 0.1], [0, 1], [0.1, 1]], dtype=np.float32))
     >>> split = eigen_split(X, np.array([0, 0, 1, 1]))
     >>> (X @ split.direction > split.bias).tolist() in ([True, True, False, False], [False, False, True, True])

@@ -212,27 +212,27 @@ class ThresholdClassifier(ExtremeClassifier):
         Labels may appear at any time. Every c has thresholds of its own on the way, and those of the best progressive F
         so far are used; `validation_` holds it for each c. The result is that of OFO run afterwards over the same
         probabilities with the bound as it was known at each row. Rows count once, whatever their weight.
+        After `fit`, the estimator keeps what it has learned, and thresholds of the stream replace those that `fit` tuned.
         """
         with shown(self.verbose is True), self._lock():
             self._check_parameters()
             check_consistent_length(X, y)
             X, y = (check_csr(name, part) if sparse.issparse(part) else part for name, part in (("X", X), ("Y", y)))
             model = self.__dict__["fitted_"].model if "fitted_" in self.__dict__ else None
-            if model is not None and model.online is None:
-                raise ValueError(
-                    "the thresholds were tuned by fit and cannot follow a stream: partial_fit would discard what was "
-                    "learned; start a new ThresholdClassifier with partial_fit"
-                )
             if model is not None:
-                self._learn_pieces(self.estimator_, model.online, X, y, None, sample_weight)
+                online = self._new_counts() if model.online is None else model.online
+                self._learn_pieces(self.estimator_, online, X, y, None, sample_weight)
             else:
                 inner: Any = clone(self._given())
                 for name in ("n_jobs", "random_state"):
                     if getattr(self, name) is not None and getattr(inner, name) is None:
                         setattr(inner, name, getattr(self, name))
-                online = {c: OnlineF(a=min(self.a, c), b=c, objective=self.objective) for c in tried_values(self.c)}
-                self._learn_pieces(inner, online, X, y, classes, sample_weight)
+                self._learn_pieces(inner, self._new_counts(), X, y, classes, sample_weight)
         return self
+
+    def _new_counts(self) -> dict[float, OnlineF]:
+        """OFO's a and b per label before the first row, for every c."""
+        return {c: OnlineF(a=min(self.a, c), b=c, objective=self.objective) for c in tried_values(self.c)}
 
     def _learn_pieces(
         self, inner: Any, online: dict[float, OnlineF], X: Any, y: Any, classes: Any, sample_weight: Any
