@@ -212,7 +212,7 @@ class ThresholdClassifier(ExtremeClassifier):
         Labels may appear at any time. Every c has thresholds of its own on the way, and those of the best progressive F
         so far are used; `validation_` holds it for each c. The result is that of OFO run afterwards over the same
         probabilities with the bound as it was known at each row. Rows count once, whatever their weight.
-        After `fit`, the estimator keeps what it has learned, and thresholds of the stream replace those that `fit` tuned.
+        After `fit`, the estimator keeps what it has learned, and the stream's thresholds replace those of `fit`.
         """
         with shown(self.verbose is True), self._lock():
             self._check_parameters()
