@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,7 +128,7 @@ def _best_softening(loss: NDArray[np.float64]) -> tuple[float, float]:
     return LOGIT_SHARES[share], float(np.exp(np.clip(vertex, grid[0], grid[-1])))
 
 
-def knot_shares(bins: NDArray[np.integer]) -> NDArray[np.float64]:
+def knot_shares(bins: NDArray[Any]) -> NDArray[np.float64]:
     """What each knot gives to the logit of each bin of the histogram: beyond the knots the outer pieces go on."""
     return _hats(_core.HISTOGRAM_LOW + _core.HISTOGRAM_WIDTH * (bins.astype(np.float64) + 0.5), KNOTS)
 
@@ -201,6 +202,26 @@ def _minimise(
     pull: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Coefficients of the least penalised log loss, by Newton's method from the anchor; and each row's curvature."""
+    with _blas_threads().limit(limits=1, user_api="blas"):  # on small matrices other threads would only wait
+        return _newton(design, total, wins, penalty, anchor, pull)
+
+
+@cache
+def _blas_threads() -> Any:
+    # Comes with scikit-learn, which a trained model does not need.
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+    return ThreadpoolController()
+
+
+def _newton(
+    design: NDArray[np.float64],
+    total: NDArray[np.float64],
+    wins: NDArray[np.float64],
+    penalty: NDArray[np.float64],
+    anchor: NDArray[np.float64],
+    pull: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     from scipy.special import expit  # slow to import, and models that are only asked do not need it
 
     def objective(x: NDArray[np.float64]) -> float:
