@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/flat_arrays.hpp"
+#include "base/freed_memory.hpp"
 #include "base/hashing.hpp"
 #include "kernels/kernels.hpp"
 #include "plt/panel_rows.hpp"
@@ -106,7 +107,12 @@ inline BlockStorage join_panels(std::vector<FrozenPanel>&& panels) {
     out.column_rate.reserve(n_columns);
     out.index.reserve(index_size);
     out.rows.reserve(n_bytes);
-    for (FrozenPanel& panel : panels) append_panel(out, std::move(panel));
+    FreedMemory freed;
+    for (FrozenPanel& panel : panels) {
+        const std::size_t n = panel.rows.size() + panel.index.size() * sizeof(std::uint32_t);
+        append_panel(out, std::move(panel));
+        freed.add(n);
+    }
     return out;
 }
 

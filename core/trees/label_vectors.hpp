@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/freed_memory.hpp"
 #include "base/parallel.hpp"
 #include "base/sparse_rows.hpp"
 
@@ -191,11 +192,14 @@ inline LabelVectors label_vectors(const CsrView& rows, std::size_t n_features, s
     for (std::size_t label = 0; label < n_labels; ++label) result.start[label + 1] += result.start[label];
     result.column = std::make_unique_for_overwrite<std::int32_t[]>(result.start[n_labels]);
     result.value = std::make_unique_for_overwrite<float[]>(result.start[n_labels]);
+    FreedMemory freed;
     parallel_for(n_blocks, n_threads, [&](std::size_t task, int) {
         const std::int64_t begin = result.start[first_label[task]];
         std::ranges::copy(blocks[task].column, result.column.get() + begin);
         std::ranges::copy(blocks[task].value, result.value.get() + begin);
+        const std::size_t n_bytes = blocks[task].column.size() * (sizeof(std::int32_t) + sizeof(float));
         blocks[task] = {};  // so that never much more than one copy is in memory
+        freed.add(n_bytes);
     });
     return result;
 }

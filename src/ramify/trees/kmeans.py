@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ramify import _core
 from ramify.common.validation import check_integer, check_number, number_of_threads
-from ramify.data.csr import checked_rows
+from ramify.data.csr import checked_rows, csr_rows
 from ramify.data.labels import label_indicator
 from ramify.data.remote_rows import RemoteRows
 from ramify.trees.frequency import checked_indicator
@@ -121,4 +121,4 @@ def label_vectors(X: Any, Y: Any, *, prune: float = 0.0, n_jobs: int | None = No
     start, column, value = _core.label_vectors(
         features, features.shape[1], positives, prune=prune, n_threads=number_of_threads(n_jobs)
     )
-    return sp.csr_array((value, column, start), shape=(positives.shape[1], features.shape[1]))
+    return csr_rows(value, column, start, (positives.shape[1], features.shape[1]))
