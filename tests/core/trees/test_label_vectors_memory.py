@@ -23,8 +23,8 @@ X = sp.csr_array(
     (np.ones(n * width, np.float32), np.sort(rng.integers(0, n_features, (n, width), dtype=np.int32)).ravel(),
      np.arange(n + 1) * width), shape=(n, n_features))
 X.sum_duplicates()
-Y = sp.csr_array((np.ones(n * 8, np.int8), (np.arange(n)[:, None] * 8 + rng.integers(0, 8, n)[:, None] + np.arange(8)).ravel() % n,
-                  np.arange(n + 1) * 8), shape=(n, n))
+labels = (np.arange(n)[:, None] * 8 + rng.integers(0, 8, n)[:, None] + np.arange(8)).ravel() % n
+Y = sp.csr_array((np.ones(n * 8, np.int8), labels, np.arange(n + 1) * 8), shape=(n, n))
 label_vectors(X[:10], Y[:10])
 ctypes.CDLL(None).malloc_trim(0)
 before, peak, done = resident(), 0, False
