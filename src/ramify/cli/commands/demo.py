@@ -27,7 +27,7 @@ LESSONS = {
     "pink eye": "H10.9",
     "throwing up": "R11.10",
 }
-ASKED_AGAIN = ("he had a heart attack at work", "woke up with a pink eye", "throwing up all day")
+ASKED_AGAIN = ("he had a heart attack at work", "my child has a pink eye", "throwing up all day")
 # A line is learned until the model is this sure of it, at most so many times.
 SURE, MAX_STEPS = 0.5, 30
 # Words that no diagnosis depends on. "With", "without", "no" and "not" are kept.
