@@ -32,7 +32,7 @@ DECIMAL = re.compile(r"\d+\.\d+")
 
 
 class CloseEnough(doctest.OutputChecker):
-    """Decimals may differ a little: vector units round differently, and training is still being improved."""
+    """Decimals may differ a little, as vector units round differently; `refresh.py` brings documents up to date."""
 
     def check_output(self, want, got, optionflags):
         want, got = (TIME_OR_SIZE.sub(r"# \2", text) for text in (want, got))
@@ -42,7 +42,7 @@ class CloseEnough(doctest.OutputChecker):
         without = (DECIMAL.sub("#", text) for text in (want, got))
         if not super().check_output(*without, optionflags) or len(wanted) != len(found):
             return False
-        return all(abs(w - f) <= max(0.15, 0.2 * abs(w)) for w, f in zip(wanted, found, strict=True))
+        return all(abs(w - f) <= max(0.011, 0.01 * abs(w)) for w, f in zip(wanted, found, strict=True))
 
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -130,9 +130,9 @@ def test_the_comparison_tells_words_and_counts_and_large_differences_apart():
     def same(want, got):
         return CloseEnough().check_output(want, got, OPTIONS)
 
-    assert same("Trained 40 rows in 0.05 s, 96.1%\n", "Trained 40 rows in 13 s, 95.2%\n")
+    assert same("Trained 40 rows in 0.05 s, 96.1%\n", "Trained 40 rows in 13 s, 95.5%\n")
     assert not same("Trained 40 rows\n", "Trained 41 rows\n")
-    assert not same("('power', 0.96)\n", "('power', 0.71)\n")
+    assert not same("('power', 0.96)\n", "('power', 0.92)\n")
     assert not same("('power', 0.96)\n", "('display', 0.96)\n")
 
 
