@@ -60,11 +60,11 @@ def test_a_prediction_waits_for_learning_at_most_the_published_bound(large):
 
 def test_a_wait_for_a_thread_that_holds_the_interpreter_is_measured():
     numbers = [random.random() for _ in range(400_000)]
-    told = []
-    waits = LearningWaits(told.append)
+    reports = []
+    waits = LearningWaits(reports.append)
     asyncio.run(waits.during(lambda: sorted(numbers)))  # one call, which does not give way
     assert waits.longest > 0.02
-    assert told[-1] == waits.longest
+    assert reports[-1] == waits.longest
 
 
 @pytest.mark.parametrize("path", ["/v1/learn", "/v1/projects/live/learn"])

@@ -146,7 +146,7 @@ def test_batch_sizes_threads_and_questions_in_between_change_no_bit(seed, policy
 
 @pytest.mark.parametrize("policy", ["fair", "best", "random"])
 def test_every_variant_of_extension_takes_place(policy):
-    """Otherwise the tests above would not mean much. Told apart by the labels that one new label moves down."""
+    """The tests above need it. The variants differ in the labels that one new label moves down."""
     X, _ = stream(3, n_rows=150)
     clf = OnlinePLTClassifier(policy=policy, arity=2, max_leaf=3, random_state=0).partial_fit(X[:1], [[0]])
     n_moved = []
