@@ -193,6 +193,14 @@ def _bending(n: int, smoothness: float) -> NDArray[np.float64]:
     return smoothness * (bend.T @ bend)
 
 
+@cache
+def _blas_threads() -> Any:
+    # Comes with scikit-learn, which a trained model does not need.
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+    return ThreadpoolController()
+
+
 def _minimise(
     design: NDArray[np.float64],
     total: NDArray[np.float64],
@@ -202,47 +210,29 @@ def _minimise(
     pull: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Coefficients of the least penalised log loss, by Newton's method from the anchor; and each row's curvature."""
-    with _blas_threads().limit(limits=1, user_api="blas"):  # on small matrices other threads would only wait
-        return _newton(design, total, wins, penalty, anchor, pull)
-
-
-@cache
-def _blas_threads() -> Any:
-    # Comes with scikit-learn, which a trained model does not need.
-    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
-
-    return ThreadpoolController()
-
-
-def _newton(
-    design: NDArray[np.float64],
-    total: NDArray[np.float64],
-    wins: NDArray[np.float64],
-    penalty: NDArray[np.float64],
-    anchor: NDArray[np.float64],
-    pull: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     from scipy.special import expit  # slow to import, and models that are only asked do not need it
 
-    def objective(x: NDArray[np.float64]) -> float:
-        z = design @ x
-        fit = total @ np.logaddexp(0, z) - wins @ z
-        return float(fit + 0.5 * x @ penalty @ x + 0.5 * pull @ (x - anchor) ** 2)
+    with _blas_threads().limit(limits=1, user_api="blas"):  # on small matrices other threads would only wait
 
-    x, value = anchor, objective(anchor)
-    for _ in range(50):
+        def objective(x: NDArray[np.float64]) -> float:
+            z = design @ x
+            fit = total @ np.logaddexp(0, z) - wins @ z
+            return float(fit + 0.5 * x @ penalty @ x + 0.5 * pull @ (x - anchor) ** 2)
+
+        x, value = anchor, objective(anchor)
+        for _ in range(50):
+            p = expit(design @ x)
+            gradient = design.T @ (total * p - wins) + penalty @ x + pull * (x - anchor)
+            hessian = (design * (total * p * (1 - p) + 1e-9)[:, None]).T @ design + penalty + np.diag(pull)
+            step = np.linalg.solve(hessian, gradient)
+            size = 1.0
+            while (new := objective(x - size * step)) > value and size > 1e-4:
+                size /= 2
+            if value - new < 1e-6 * abs(value):
+                break
+            x, value = x - size * step, new
         p = expit(design @ x)
-        gradient = design.T @ (total * p - wins) + penalty @ x + pull * (x - anchor)
-        hessian = (design * (total * p * (1 - p) + 1e-9)[:, None]).T @ design + penalty + np.diag(pull)
-        step = np.linalg.solve(hessian, gradient)
-        size = 1.0
-        while (new := objective(x - size * step)) > value and size > 1e-4:
-            size /= 2
-        if value - new < 1e-6 * abs(value):
-            break
-        x, value = x - size * step, new
-    p = expit(design @ x)
-    return x, total * p * (1 - p)
+        return x, total * p * (1 - p)
 
 
 def _rising(logits: NDArray[np.float64], certainty: NDArray[np.float64]) -> NDArray[np.float64]:
