@@ -112,13 +112,14 @@ public:
 
     Tuple<List<Tuple<Array<double>, Array<double>, Array<double>>>, Array<double>> held_out(
         const std::vector<SolverSettings>& solvers, double share, std::int64_t max_rows, int n_rates,
-        const std::optional<Links>& links) {
+        const std::optional<Links>& links, bool by_level) {
         check_rates(n_rates);
-        const LinkTables tables = link_tables(links, solvers.size());
+        const TriedSolvers tried = tried_solvers(solvers, by_level);
+        const LinkTables tables = link_tables(links, tried.size());
         HeldOutSample sample;
         {
             nb::gil_scoped_release release;
-            sample = trainer_->held_out(solvers, share, max_rows, n_rates, tables);
+            sample = trainer_->held_out(tried, share, max_rows, n_rates, tables);
         }
         const auto n_levels = static_cast<std::size_t>(trainer_->plan().n_levels());
         const std::vector<std::size_t> shape{n_levels, static_cast<std::size_t>(n_rates),
@@ -134,9 +135,10 @@ public:
 
     Tuple<Array<double>, Array<double>, Array<double>, Array<double>> held_out_nodes(
         const std::vector<SolverSettings>& solvers, const Ints& nodes, const Doubles& samples, int n_rates,
-        const std::optional<Links>& links) {
+        const std::optional<Links>& links, bool by_level) {
         check_rates(n_rates);
-        const LinkTables tables = link_tables(links, solvers.size());
+        const TriedSolvers tried = tried_solvers(solvers, by_level);
+        const LinkTables tables = link_tables(links, tried.size());
         if (nodes.size() != samples.size()) throw nb::value_error("nodes and samples differ in length");
         std::vector<NodeTask> tasks;
         for (std::size_t k = 0; k < nodes.size(); ++k) {
@@ -147,7 +149,7 @@ public:
         HeldOutNodes found;
         {
             nb::gil_scoped_release release;
-            found = trainer_->held_out_nodes(solvers, tasks, n_rates, tables);
+            found = trainer_->held_out_nodes(tried, tasks, n_rates, tables);
         }
         std::vector<double> positive, negative, softmax;
         auto append = [](std::vector<double>& to, const std::vector<double>& from) {
@@ -159,17 +161,23 @@ public:
                 append(negative, of_solver.histogram.negative);
                 append(softmax, of_solver.softmax.loss);
             }
-        const std::vector<std::size_t> shape{tasks.size(), solvers.size(), static_cast<std::size_t>(n_rates),
+        const std::vector<std::size_t> shape{tasks.size(), tried.size(), static_cast<std::size_t>(n_rates),
                                              std::size_t{ScoreHistogram::n_bins}};
         return nb::make_tuple(
             to_numpy(std::move(positive), shape), to_numpy(std::move(negative), shape),
-            to_numpy(std::move(softmax), {tasks.size(), solvers.size(), tables.n_maps, SoftmaxLoss::factors.size()}),
+            to_numpy(std::move(softmax), {tasks.size(), tried.size(), tables.n_maps, SoftmaxLoss::factors.size()}),
             to_numpy(std::move(found.positives)));
     }
 
 private:
     static void check_rates(int n_rates) {
         if (n_rates < 1 || n_rates > 64) throw nb::value_error("n_rates must be between 1 and 64");
+    }
+
+    TriedSolvers tried_solvers(const std::vector<SolverSettings>& solvers, bool by_level) const {
+        if (by_level && solvers.size() != static_cast<std::size_t>(n_levels()))
+            throw nb::value_error("by_level needs one solver for each level");
+        return {solvers, by_level};
     }
 
     LinkTables link_tables(const std::optional<Links>& links, std::size_t n_solvers) const {
@@ -352,14 +360,15 @@ void bind_blocks(nb::module_& m) {
              "Train all nodes on one shared table of 2^bits weights.")
         .def(
             "held_out", &BoundTrainer::held_out, "solvers"_a, "share"_a, "max_rows"_a, "n_rates"_a = 1,
-            "links"_a.none() = nb::none(),
+            "links"_a.none() = nb::none(), "by_level"_a = false,
             "From a sample of the nodes, for each solver: histograms (levels x rates x bins) of the scores of positive "
             "and negative held-out examples (rate k: log rates of the child from -k - 1 to -k), and the softmax losses "
             "(levels x maps x factors) of rows with one "
             "positive child, for the maps in links (solvers x maps x levels x 2 x knots: logits and slopes) times some "
-            "factors. And for how many positive examples of its level each held-out one stands.")
+            "factors. And for how many positive examples of its level each held-out one stands. With by_level, solvers "
+            "holds one for each level and they count as one.")
         .def("held_out_nodes", &BoundTrainer::held_out_nodes, "solvers"_a, "nodes"_a, "samples"_a, "n_rates"_a = 1,
-             "links"_a.none() = nb::none(),
+             "links"_a.none() = nb::none(), "by_level"_a = false,
              "The same for these nodes and shares of their rows, not summed up: positive and negative histograms "
              "(nodes x solvers x rates x bins), softmax losses (nodes x solvers x maps x factors), and the positive "
              "examples held out at each node.");

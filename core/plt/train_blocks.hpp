@@ -30,7 +30,18 @@ struct HeldOutSample {
         stands_for;  ///< per level: its positive examples, for each one of them that was held out; 0 where none was
 };
 
-/// The same before it is summed up: for each node and solver, and the positive examples held out at each node.
+/// Settings that held-out rows compare, each for all levels; or, `by_level`, one for each level, tried together.
+struct TriedSolvers {
+    std::span<const SolverSettings> settings;
+    bool by_level = false;
+
+    std::size_t size() const { return by_level ? 1 : settings.size(); }
+    const SolverSettings& at(int solver, int level) const { return settings[by_level ? level : solver]; }
+    float prune(int solver) const { return settings[by_level ? 0 : solver].prune; }  // the same for every level
+};
+
+/// Statistics of held-out rows before they are summed up: for each node and solver, and the positive examples held out
+/// at each node.
 struct HeldOutNodes {
     std::vector<std::vector<HeldOut>> parts;
     std::vector<double> positives;
@@ -91,7 +102,7 @@ public:
     /// Trains again a sample of the nodes, this share of each level's work, each on at most max_rows rows and without a
     /// fifth of those, and counts the scores of that fifth.
     /// Softmax losses are those of `links`, for data where exactly one label of a row is true.
-    HeldOutSample held_out(std::span<const SolverSettings> solvers, double share, std::int64_t max_rows, int n_rates,
+    HeldOutSample held_out(const TriedSolvers& solvers, double share, std::int64_t max_rows, int n_rates,
                            const LinkTables& links) {
         const std::vector<NodeTask> tasks = plan_.sampled_nodes(share, max_rows);
         const HeldOutNodes found = held_out_nodes(solvers, tasks, n_rates, links);
@@ -112,22 +123,25 @@ public:
     }
 
     /// The same for given nodes and shares of their rows, each node by itself.
-    HeldOutNodes held_out_nodes(std::span<const SolverSettings> solvers, const std::vector<NodeTask>& tasks,
-                                int n_rates, const LinkTables& links) {
+    HeldOutNodes held_out_nodes(const TriedSolvers& solvers, const std::vector<NodeTask>& tasks, int n_rates,
+                                const LinkTables& links) {
         const std::size_t n_solvers = solvers.size();
         HeldOutNodes found{std::vector<std::vector<HeldOut>>(tasks.size()), std::vector<double>(tasks.size(), 0.0)};
         std::vector<std::vector<std::vector<float>>> scores(
             n_threads_);  // of the problem that this thread prepared, for each solver
         solve_all(
             tasks, static_cast<int>(n_solvers),
-            [&](const NodeTask&, int solver) -> const SolverSettings& { return solvers[solver]; }, nullptr,
+            [&](const NodeTask& task, int solver) -> const SolverSettings& {
+                return solvers.at(solver, plan_.level(task.node));
+            },
+            nullptr,
             [&](const NodeTask&, int owner) {
                 const NodeProblem& p = problem_[owner];
                 scores[owner].resize(n_solvers);
                 for (auto& of_solver : scores[owner]) of_solver.resize((p.row.size() - p.n_train) * p.child.size());
             },
             [&](int owner, int tile, int solver, int stride, const TileScratch& space) {
-                score_held_out(problem_[owner], tile, stride, space, solvers[solver].prune, scores[owner][solver]);
+                score_held_out(problem_[owner], tile, stride, space, solvers.prune(solver), scores[owner][solver]);
             },
             [&](const NodeTask& task, int owner) {
                 const NodeProblem& p = problem_[owner];

@@ -125,11 +125,14 @@ def held_out_part(
     solvers: list[dict[str, Any]],
     n_rates: int,
     links: NDArray[np.float32] | None,
+    by_level: bool,
     *pieces: sparse.csr_array,
 ) -> tuple[NDArray[np.float64], ...]:
     """What held-out rows say about some nodes, solver by solver."""
     settings = [_core.SolverSettings(**solver) for solver in solvers]
-    return tuple(_trainer(problem, part, pieces).held_out_nodes(settings, part.nodes, samples, n_rates, links))
+    return tuple(
+        _trainer(problem, part, pieces).held_out_nodes(settings, part.nodes, samples, n_rates, links, by_level)
+    )
 
 
 def _trainer(problem: Problem, part: Part, pieces: tuple[sparse.csr_array, ...]) -> _core.BlockTrainer:

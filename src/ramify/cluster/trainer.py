@@ -46,30 +46,37 @@ class ShardedTrainer:
     # --- choosing settings ----------------------------------------------------------------------------------------
 
     def held_out(
-        self, solvers: Sequence[_core.SolverSettings], share: float, max_rows: int, n_rates: int = 1, links: Any = None
+        self,
+        solvers: Sequence[_core.SolverSettings],
+        share: float,
+        max_rows: int,
+        n_rates: int = 1,
+        links: Any = None,
+        by_level: bool = False,
     ) -> HeldOut:
         """`_core.BlockTrainer.held_out`: nodes are tried apart and summed up in the same order."""
         nodes, samples = self.plan.sample(share, max_rows)
         settings = [solver.settings() for solver in solvers]
+        n_solvers = 1 if by_level else len(solvers)
 
         def compute() -> list[NDArray[np.float64]]:
-            return self._held_out_nodes((share, max_rows), nodes, samples, settings, n_rates, links)
+            return self._held_out_nodes((share, max_rows), nodes, samples, settings, n_rates, links, by_level)
 
         kept, key = (
             self.rows.checkpoint,
-            [settings, share, max_rows, n_rates, None if links is None else links.tolist()],
+            [settings, share, max_rows, n_rates, None if links is None else links.tolist(), by_level],
         )
         found = compute() if kept is None else kept.arrays(f"held-out-{self.seed}", key, compute)
         positive, negative, softmax, positives = found
         levels, level_positives = self.plan.levels(), self.plan.level_positives()
-        totals = [np.zeros((len(solvers), len(level_positives), *part.shape[2:])) for part in found[:3]]
+        totals = [np.zeros((n_solvers, len(level_positives), *part.shape[2:])) for part in found[:3]]
         held_out = np.zeros(len(level_positives))
         for k, node in enumerate(nodes):  # always in this order: sums of floats depend on it
             for total, part in zip(totals, (positive, negative, softmax), strict=True):
                 total[:, levels[node]] += part[k]
             held_out[levels[node]] += positives[k]
         stands_for = np.divide(level_positives, held_out, out=np.zeros_like(held_out), where=held_out > 0)
-        return [(totals[0][s], totals[1][s], totals[2][s]) for s in range(len(solvers))], stands_for
+        return [(totals[0][s], totals[1][s], totals[2][s]) for s in range(n_solvers)], stands_for
 
     def _held_out_nodes(
         self,
@@ -79,6 +86,7 @@ class ShardedTrainer:
         settings: list[dict[str, Any]],
         n_rates: int,
         links: NDArray[np.float32] | None,
+        by_level: bool,
     ) -> list[NDArray[np.float64]]:
         workers = self.rows.workers
         if sample not in self._sample:
@@ -92,7 +100,9 @@ class ShardedTrainer:
             self._sample[sample] = bins, parts, self.rows.gathered(wanted)
         bins, parts, pieces = self._sample[sample]
         running = [
-            workers.submit(tasks.held_out_part, self.problem, part, samples[one_bin], settings, n_rates, links, *of_bin)
+            workers.submit(
+                tasks.held_out_part, self.problem, part, samples[one_bin], settings, n_rates, links, by_level, *of_bin
+            )
             for one_bin, part, of_bin in zip(bins, parts, pieces, strict=True)
         ]
         order = np.argsort(np.concatenate(bins), kind="stable")

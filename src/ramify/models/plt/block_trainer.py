@@ -28,7 +28,13 @@ class BlockTrainer(Protocol):
     def n_levels(self) -> int: ...
 
     def held_out(
-        self, solvers: Sequence[_core.SolverSettings], share: float, max_rows: int, n_rates: int = 1, links: Any = None
+        self,
+        solvers: Sequence[_core.SolverSettings],
+        share: float,
+        max_rows: int,
+        n_rates: int = 1,
+        links: Any = None,
+        by_level: bool = False,
     ) -> HeldOut: ...
 
     def train_levels(self, solvers: Sequence[_core.SolverSettings], progress: Any = None) -> Blocks: ...

@@ -67,11 +67,6 @@ class RateCurves(NamedTuple):
         return RateCurves(self.rates, soften(self.rare), soften(self.common))
 
 
-def join_levels(curves: list[RateCurves]) -> RateCurves:
-    """Level k of the k-th."""
-    return RateCurves(*(np.stack([of[k] for k, of in enumerate(parts)]) for parts in zip(*curves, strict=True)))
-
-
 def fit_link(positive: NDArray[np.float64], negative: NDArray[np.float64], *, smoothness: float = 1.0) -> Link:
     """Fit a map for each level from histograms of held-out scores (levels x bins).
 

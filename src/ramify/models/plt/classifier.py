@@ -18,7 +18,7 @@ from ramify.common.progress import phase
 from ramify.common.validation import check_flag, check_integer, check_number
 from ramify.data.remote_rows import RemoteRows
 from ramify.models.plt.block_trainer import block_trainer, with_known_rates
-from ramify.models.plt.dense_choice import plan_for
+from ramify.models.plt.dense_choice import TreeSize, plan_for
 from ramify.models.plt.fit_report import FitReport, Setting
 from ramify.models.plt.model import PLTModel
 from ramify.models.plt.search_report import SearchReport
@@ -26,6 +26,10 @@ from ramify.models.plt.solver import PLTSolver
 from ramify.models.plt.solver_choice import choose_solver
 from ramify.models.plt.trained_tree import TrainedTree
 from ramify.trees.label_tree import LabelTree
+
+# Chosen on parts of the training rows of eight sets. Where exactly one label of a row is true, siblings share a
+# softmax, which is better among few; but dense rows tell many siblings apart.
+USUAL_SIZE, ONE_CLASS_SIZE = TreeSize(arity=64, max_leaf=400), TreeSize(arity=64, max_leaf=64)
 
 
 class PLTClassifier(ExtremeClassifier):
@@ -41,8 +45,9 @@ class PLTClassifier(ExtremeClassifier):
         The tree, or how it is built from X and Y: "kmeans", "interpolated", "random", "complete", "huffman", "fano", or
         "one_level", which is one-against-all. "auto" is "kmeans", but for dense rows whose labels do not cluster
         "one_level": that is decided on held-out rows.
-    arity, max_leaf : int
+    arity, max_leaf : int or None
         Children of an inner node, and most labels below a node whose children are leaves, for builders that use them.
+        None: 64 children, and 400 labels; 64 labels for one class a row, unless the rows are dense.
     tree_options : dict or None
         Further options of the builder, such as {"lam": 0.5} for "interpolated".
     n_trees : int
@@ -88,8 +93,8 @@ class PLTClassifier(ExtremeClassifier):
         self,
         *,
         tree: str | LabelTree | Callable[..., LabelTree] = "auto",
-        arity: int = 32,
-        max_leaf: int = 200,
+        arity: int | None = None,
+        max_leaf: int | None = None,
         tree_options: dict[str, Any] | None = None,
         n_trees: int = 1,
         solver: PLTSolver | None = None,
@@ -126,8 +131,10 @@ class PLTClassifier(ExtremeClassifier):
         self.verbose = verbose
 
     def _check_parameters(self) -> None:
-        check_integer("arity", self.arity, at_least=2)
-        check_integer("max_leaf", self.max_leaf, at_least=1)
+        if self.arity is not None:
+            check_integer("arity", self.arity, at_least=2)
+        if self.max_leaf is not None:
+            check_integer("max_leaf", self.max_leaf, at_least=1)
         if self.tree_options is not None and not isinstance(self.tree_options, dict):
             raise ValueError(f"tree_options must be a dict from option to value, got {self.tree_options!r}")
         check_integer("n_trees", self.n_trees, at_least=1)
@@ -169,7 +176,7 @@ class PLTClassifier(ExtremeClassifier):
         plan = plan_for(self, data)
         if plan.columns is not None:
             data = replace(data, X=plan.columns.rows(data.X))
-        trained = [self._train_tree(data, data.seed % 2**32, plan.solver, plan.tree, plan.normalize)]
+        trained = [self._train_tree(data, data.seed % 2**32, plan.solver, plan.tree, plan.size, plan.normalize)]
         # What suits the first tree suits the others; only their maps to probabilities are their own.
         first = trained[0]
         chosen: PLTSolver = clone(self._solver()).set_params(
@@ -177,8 +184,15 @@ class PLTClassifier(ExtremeClassifier):
         )
         for k in range(1, self.n_trees):
             seed = (data.seed + 7919 * k) % 2**32
-            trained.append(self._train_tree(data, seed, chosen, plan.tree, plan.normalize, levels=first.levels))
+            trained.append(
+                self._train_tree(data, seed, chosen, plan.tree, plan.size, plan.normalize, levels=first.levels)
+            )
         return PLTModel(trained, plan.columns, plan.choices)
+
+    def _tree_size(self, is_multiclass: bool, is_dense: bool) -> TreeSize:
+        """As given, or else what served most sets (benchmarks/plt/README.md)."""
+        usual = ONE_CLASS_SIZE if is_multiclass and not is_dense else USUAL_SIZE
+        return TreeSize(self.arity or usual.arity, self.max_leaf or usual.max_leaf)
 
     def _takes_options(self, shape: Any) -> bool:
         """Whether `tree_options` are meant for this shape, and not for another one that is only compared with it."""
@@ -191,12 +205,12 @@ class PLTClassifier(ExtremeClassifier):
         seed: int,
         given: PLTSolver,
         shape: Any,
+        size: TreeSize,
         normalize: bool,
-        max_leaf: int | None = None,
         levels: tuple[Setting, ...] = (),
     ) -> TrainedTree:
         with phase("building the tree"):
-            tree = self._tree_of(data, seed, shape, self.max_leaf if max_leaf is None else max_leaf)
+            tree = self._tree_of(data, seed, shape, size)
         scale = 1.0 if normalize else 1 / typical_length(data.X)
         features = _core.FeatureSettings(data.n_features, normalize, self.bias, scale)
         trainer = block_trainer(data, tree, features, seed)
@@ -231,14 +245,14 @@ class PLTClassifier(ExtremeClassifier):
             scale=scale,
         )
 
-    def _tree_of(self, data: TrainingData, seed: int, shape: Any, max_leaf: int) -> LabelTree:
+    def _tree_of(self, data: TrainingData, seed: int, shape: Any, size: TreeSize) -> LabelTree:
         def build() -> LabelTree:
             return trees.resolve(
                 shape,
                 data.X,
                 data.Y,
-                arity=self.arity,
-                max_leaf=max_leaf,
+                arity=size.arity,
+                max_leaf=size.max_leaf,
                 random_state=seed,
                 n_jobs=data.n_threads,
                 context_weight=data.sample_weight,

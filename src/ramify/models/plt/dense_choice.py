@@ -89,10 +89,18 @@ def compared(what: str, before: Hits, after: Hits, is_possible: bool = True) -> 
 # --- the whole choice -------------------------------------------------------------------------------------------------
 
 
+class TreeSize(NamedTuple):
+    """Children of an inner node, and most labels below a node whose children are leaves."""
+
+    arity: int
+    max_leaf: int
+
+
 class Plan(NamedTuple):
-    """How a label tree is to be trained: its shape, columns, solver and lengths of rows; and what was tried."""
+    """How a label tree is to be trained: its shape and size, columns, solver, lengths of rows; and what was tried."""
 
     tree: Any
+    size: TreeSize
     columns: Columns | None
     solver: PLTSolver
     normalize: bool
@@ -109,21 +117,23 @@ def plan_for(classifier: PLTClassifier, data: TrainingData) -> Plan:
             raise ValueError(
                 "standardize=True needs the rows in one process; scale the columns yourself, or leave it out"
             )
-        return Plan(shape, None, solver, classifier.normalize)
+        return Plan(shape, classifier._tree_size(data.is_multiclass, False), None, solver, classifier.normalize)
     wants_columns = classifier.standardize is True
-    is_open = classifier.hash_bits is None and solver.optimizer is None and is_dense(data.X)
+    has_dense_rows = is_dense(data.X)
+    size = classifier._tree_size(data.is_multiclass, has_dense_rows)
+    is_open = classifier.hash_bits is None and solver.optimizer is None and has_dense_rows
     sample = label_sample(data) if is_open and (is_auto or classifier.standardize == "auto") else None
     if sample is None:
         columns = Columns.of(data.X, data.sample_weight) if wants_columns else None
-        return Plan(shape, columns, solver, classifier.normalize)
+        return Plan(shape, size, columns, solver, classifier.normalize)
     quick, choices = _quick(solver, sample), []
     tried = shape if isinstance(shape, str) else "kmeans"  # a given tree has all labels, the sample only some
     # As many labels below a node of the sample, in proportion, as there will be below one of the tree.
-    max_leaf = max(2, -(-classifier.max_leaf * sample.Y.shape[1] // data.n_labels))
+    of_sample = size._replace(max_leaf=max(2, -(-size.max_leaf * sample.Y.shape[1] // data.n_labels)))
 
     def hits(shape: Any, columns: bool, normalize: bool, settings: PLTSolver = quick) -> Hits:
         def train(part: TrainingData) -> TrainedTree:
-            return classifier._train_tree(part, part.seed % 2**32, settings, shape, normalize, max_leaf)
+            return classifier._train_tree(part, part.seed % 2**32, settings, shape, of_sample, normalize)
 
         return held_out_hits(sample, train, columns)
 
@@ -139,7 +149,7 @@ def plan_for(classifier: PLTClassifier, data: TrainingData) -> Plan:
                 if choices[-1].is_taken:
                     wants_columns, so_far = True, standardized
                     normalize = normalize and not keeps_length
-        if is_auto and 1 < one_level_work(data.n_labels, classifier.arity, classifier.max_leaf) <= MOST_WORK:
+        if is_auto and 1 < one_level_work(data.n_labels, *size) <= MOST_WORK:
             # The tree at its best settings: it is many times cheaper, so it is left only for a large gain.
             of_tree, of_level = (
                 hits(tried, wants_columns, normalize, solver),
@@ -149,9 +159,9 @@ def plan_for(classifier: PLTClassifier, data: TrainingData) -> Plan:
             choices.append(compared("one level", of_tree, of_level, is_large))
             if choices[-1].is_taken:
                 shape = "one_level"
-                solver = _settings_of(classifier, sample, wants_columns, normalize)
+                solver = _settings_of(classifier, sample, of_sample, wants_columns, normalize)
     columns = Columns.of(data.X, data.sample_weight) if wants_columns else None
-    return Plan(shape, columns, solver, normalize, tuple(choices))
+    return Plan(shape, size, columns, solver, normalize, tuple(choices))
 
 
 def one_level_work(n_labels: int, arity: int, max_leaf: int) -> float:
@@ -181,13 +191,15 @@ def _quick(given: PLTSolver, sample: TrainingData) -> PLTSolver:
     return quick
 
 
-def _settings_of(classifier: PLTClassifier, sample: TrainingData, columns: bool, normalize: bool) -> PLTSolver:
+def _settings_of(
+    classifier: PLTClassifier, sample: TrainingData, size: TreeSize, columns: bool, normalize: bool
+) -> PLTSolver:
     """The solver's settings for one level, chosen on the sample: on all labels each trial would be a whole training."""
     from sklearn.base import clone
 
     if columns:
         sample = replace(sample, X=Columns.of(sample.X, sample.sample_weight).rows(sample.X))
-    chosen = classifier._train_tree(sample, sample.seed % 2**32, classifier._solver(), "one_level", normalize)
+    chosen = classifier._train_tree(sample, sample.seed % 2**32, classifier._solver(), "one_level", size, normalize)
     solver: PLTSolver = clone(classifier._solver()).set_params(
         C=chosen.C, positive_weight=chosen.positive_weight, n_epochs=chosen.n_epochs
     )

@@ -107,8 +107,7 @@ def pareto_curve(
     if len(lams) > 1 and all(model.trees_[0].tree == models[0].trees_[0].tree for model in models):
         raise ValueError(
             f"every lambda gives the same tree of {models[0].n_labels_} labels, so there is none to choose: "
-            f"train with a smaller arity (now {classifier.arity}) or max_leaf (now {classifier.max_leaf}), or with "
-            "more labels or rows"
+            "train with a smaller arity or max_leaf, such as arity=4, max_leaf=10, or with more labels or rows"
         )
     test_X, test_y = _safe_indexing(X, held_out), _safe_indexing(y, held_out)
     with phase("measuring"):

@@ -9,7 +9,7 @@ two. The axes are wide enough for both: benchmarks/robustness.py measures what t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +27,6 @@ from ramify.models.plt.calibration import (
     best_softening,
     fit_link,
     fit_rate_curves,
-    join_levels,
     knot_shares,
 )
 from ramify.models.plt.fit_report import Setting, Trial
@@ -72,6 +71,10 @@ class _HeldOut(NamedTuple):
     negative: NDArray[np.float64]
     softmax: NDArray[np.float64]
 
+    def on_levels(self, used: list[bool]) -> _HeldOut:
+        """With the losses of some levels only."""
+        return self._replace(losses=self.losses * used)
+
 
 def choose_solver(
     trainer: BlockTrainer,
@@ -99,18 +102,11 @@ def choose_solver(
     share = min(1.0, max(LEAST_SHARE, ENOUGH_WORK / max(trainer.total_work, 1)))
     tried: dict[Setting, _HeldOut] = {}
 
-    def try_out(
-        settings: Iterable[Setting],
-        share: float = share,
-        max_rows: int = MAX_ROWS,
-        n_rates: int = 1,
-        links: NDArray[np.float32] | None = None,
-    ) -> dict[Setting, _HeldOut]:
+    def try_out(settings: list[Setting]) -> dict[Setting, _HeldOut]:
         # Together, so that each node is prepared once and threads have enough to do.
-        new = list(dict.fromkeys(settings))
-        cores = [_core_settings(given, *setting) for setting in new]
-        found, stands_for = trainer.held_out(cores, share, max_rows, n_rates, links)
-        return {setting: _held_out(*of, stands_for) for setting, of in zip(new, found, strict=True)}
+        cores = [_core_settings(given, *setting) for setting in settings]
+        found, stands_for = trainer.held_out(cores, share, MAX_ROWS)
+        return {setting: _held_out(*of, stands_for) for setting, of in zip(settings, found, strict=True)}
 
     best = Setting(*_values(axes, start))
     levels = levels if has_levels and len(levels) == trainer.n_levels else ()
@@ -121,22 +117,32 @@ def choose_solver(
     of_level = levels or (best,) * trainer.n_levels
     link, rates = IDENTITY, np.zeros((trainer.n_levels, 2))
     if calibrate:
-        share = min(1.0, max(LEAST_SHARE, CALIBRATION_WORK / max(trainer.total_work, 1)))
-        found = try_out(of_level, share, MAX_CALIBRATION_ROWS, N_RATES)
-        curves = {setting: fit_rate_curves(of.positive, of.negative) for setting, of in found.items()}
-        if is_multiclass:
-            links = np.stack([_softmax_candidates(of) for of in curves.values()])
-            softened = try_out(curves, share, MAX_CALIBRATION_ROWS, links=links)
-            curves = {
-                setting: of.softened(*best_softening(softened[setting].softmax)) for setting, of in curves.items()
-            }
-        chosen = join_levels([curves[setting] for setting in of_level])
-        link, rates = chosen.link(), chosen.rates
-        tried = tried or found
+        curves, found = _calibrate(trainer, [_core_settings(given, *setting) for setting in of_level], is_multiclass)
+        link, rates = curves.link(), curves.rates
+        if not tried:  # each was tried on its own levels
+            tried = {used: found.on_levels([used == of for of in of_level]) for used in dict.fromkeys(of_level)}
     trials = [Trial(*setting, float(of.losses.sum())) for setting, of in tried.items()]
     loss = float(tried[best].losses.sum()) if best in tried else float("nan")
     solvers = [_core_settings(given, *setting) for setting in (levels or (best,))]
     return SolverChoice(solvers, link, rates, Trial(*best, loss), levels, trials)
+
+
+def _calibrate(
+    trainer: BlockTrainer, solvers: list[_core.SolverSettings], is_multiclass: bool
+) -> tuple[RateCurves, _HeldOut]:
+    """The map from scores to probabilities for the solvers of the levels, and what it was fitted on."""
+    share = min(1.0, max(LEAST_SHARE, CALIBRATION_WORK / max(trainer.total_work, 1)))
+
+    def ask(n_rates: int = 1, links: NDArray[np.float32] | None = None) -> _HeldOut:
+        found, stands_for = trainer.held_out(solvers, share, MAX_CALIBRATION_ROWS, n_rates, links, by_level=True)
+        return _held_out(*found[0], stands_for)
+
+    held_out = ask(N_RATES)
+    curves = fit_rate_curves(held_out.positive, held_out.negative)
+    if is_multiclass:
+        losses = ask(links=_softmax_candidates(curves)[None]).softmax
+        curves = curves.softened(*best_softening(losses))
+    return curves, held_out
 
 
 def _search(
