@@ -24,6 +24,8 @@ struct SolverSettings {
     float prune = 0.1f;          ///< weights of at most this size are dropped
     float learning_rate = 0.0f;  ///< above 0: FOBOS with this rate instead, for weights that nodes share by hashing
     float l2 = 0.0f;             ///< FOBOS: strength of the regulariser
+
+    bool operator==(const SolverSettings&) const = default;
 };
 
 /// The widest tile: siblings solved together, so that their weights and accumulators stay close.

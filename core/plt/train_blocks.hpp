@@ -40,6 +40,20 @@ struct TriedSolvers {
     float prune(int solver) const { return settings[by_level ? 0 : solver].prune; }  // the same for every level
 };
 
+/// Scores of held-out rows by node and solver, kept so that they can be counted again: maps to probabilities are fitted
+/// on them first and then compared on them.
+struct KeptScores {
+    std::vector<SolverSettings> settings;  ///< one for each level
+    double share = 0;
+    std::int64_t max_rows = 0;
+    std::vector<std::vector<std::vector<float>>> of_node;
+
+    bool are_of(const TriedSolvers& solvers, double of_share, std::int64_t of_rows) const {
+        return solvers.by_level && !of_node.empty() && share == of_share && max_rows == of_rows &&
+               std::ranges::equal(settings, solvers.settings);
+    }
+};
+
 /// Statistics of held-out rows before they are summed up: for each node and solver, and the positive examples held out
 /// at each node.
 struct HeldOutNodes {
@@ -101,11 +115,16 @@ public:
 
     /// Trains again a sample of the nodes, this share of each level's work, each on at most max_rows rows and without a
     /// fifth of those, and counts the scores of that fifth.
-    /// Softmax losses are those of `links`, for data where exactly one label of a row is true.
+    /// Softmax losses are those of `links`, for data where exactly one label of a row is true. With `keeps_scores`, the
+    /// next call for the same solvers counts without training again.
     HeldOutSample held_out(const TriedSolvers& solvers, double share, std::int64_t max_rows, int n_rates,
-                           const LinkTables& links) {
+                           const LinkTables& links, bool keeps_scores = false) {
         const std::vector<NodeTask> tasks = plan_.sampled_nodes(share, max_rows);
-        const HeldOutNodes found = held_out_nodes(solvers, tasks, n_rates, links);
+        const bool has_scores = kept_.are_of(solvers, share, max_rows);
+        if (!has_scores) kept_ = {};
+        const HeldOutNodes found = held_out_nodes(solvers, tasks, n_rates, links, has_scores, keeps_scores);
+        kept_.settings.assign(solvers.settings.begin(), solvers.settings.end());
+        kept_.share = share, kept_.max_rows = max_rows;
         const std::size_t n_solvers = solvers.size();
         const int n_levels = plan_.n_levels();
         HeldOutSample sample{std::vector<HeldOut>(n_solvers, HeldOut(n_levels, n_rates, links.n_maps)),
@@ -122,21 +141,27 @@ public:
         return sample;
     }
 
-    /// The same for given nodes and shares of their rows, each node by itself.
+    /// The same for given nodes and shares of their rows, each node by itself. With `has_scores`, on those kept for the
+    /// same tasks.
     HeldOutNodes held_out_nodes(const TriedSolvers& solvers, const std::vector<NodeTask>& tasks, int n_rates,
-                                const LinkTables& links) {
+                                const LinkTables& links, bool has_scores = false, bool keeps_scores = false) {
         const std::size_t n_solvers = solvers.size();
         HeldOutNodes found{std::vector<std::vector<HeldOut>>(tasks.size()), std::vector<double>(tasks.size(), 0.0)};
         std::vector<std::vector<std::vector<float>>> scores(
             n_threads_);  // of the problem that this thread prepared, for each solver
+        if (keeps_scores) kept_.of_node.resize(tasks.size());
         solve_all(
-            tasks, static_cast<int>(n_solvers),
+            tasks, has_scores ? 0 : static_cast<int>(n_solvers),
             [&](const NodeTask& task, int solver) -> const SolverSettings& {
                 return solvers.at(solver, plan_.level(task.node));
             },
             nullptr,
-            [&](const NodeTask&, int owner) {
+            [&](const NodeTask& task, int owner) {
                 const NodeProblem& p = problem_[owner];
+                if (has_scores) {
+                    scores[owner] = std::move(kept_.of_node[static_cast<std::size_t>(&task - tasks.data())]);
+                    return;
+                }
                 scores[owner].resize(n_solvers);
                 for (auto& of_solver : scores[owner]) of_solver.resize((p.row.size() - p.n_train) * p.child.size());
             },
@@ -154,7 +179,9 @@ public:
                 }
                 for (std::int64_t e : std::span(p.entry).subspan(p.n_train))
                     found.positives[t] += plan_.positive_mass(e);
+                if (keeps_scores) kept_.of_node[t] = std::move(scores[owner]);
             });
+        if (!keeps_scores) kept_ = {};
         return found;
     }
 
@@ -356,6 +383,7 @@ private:
     NodePlan plan_;
     std::vector<NodeProblem> problem_;  ///< of each thread: the one that it prepared
     std::vector<TileScratch> scratch_;
+    KeptScores kept_;
 };
 
 }  // namespace ramify

@@ -53,8 +53,12 @@ class ShardedTrainer:
         n_rates: int = 1,
         links: Any = None,
         by_level: bool = False,
+        keeps_scores: bool = False,
     ) -> HeldOut:
-        """`_core.BlockTrainer.held_out`: nodes are tried apart and summed up in the same order."""
+        """`_core.BlockTrainer.held_out`: nodes are tried apart and summed up in the same order.
+
+        `keeps_scores` changes nothing here: workers keep no scores between two calls.
+        """
         nodes, samples = self.plan.sample(share, max_rows)
         settings = [solver.settings() for solver in solvers]
         n_solvers = 1 if by_level else len(solvers)

@@ -57,6 +57,24 @@ def test_a_held_out_example_stands_for_those_of_its_level(is_weighted):
     assert trainer.held_out([solver_settings()], 0.0, 10**6)[1].tolist() == [0, 0, 0]
 
 
+def test_kept_scores_are_counted_as_if_trained_again():
+    rng = np.random.default_rng(7)
+    X, Y = random_rows(rng, 400, 10), random_labels(rng, 400, 40, share=0.05)
+    tree = LabelTree.from_nested([list(range(10 * a, 10 * a + 10)) for a in range(4)])
+    solvers, other = [solver_settings()] * 3, [solver_settings(C=0.01)] * 3
+
+    def counts(trainer, solvers, **options):
+        [found], stands_for = trainer.held_out(solvers, 1.0, 300, by_level=True, **options)
+        return [*found[:2], stands_for]
+
+    expected, expected_other = (counts(block_trainer(X, Y, tree), these) for these in (solvers, other))
+    assert not np.array_equal(expected[0], expected_other[0])
+    trainer = block_trainer(X, Y, tree)
+    for these, wanted in [(solvers, expected)] * 2 + [(other, expected_other), (solvers, expected)]:
+        np.testing.assert_equal(counts(trainer, these, keeps_scores=True), wanted)
+    np.testing.assert_equal(counts(trainer, solvers), expected)
+
+
 @pytest.mark.parametrize(("C", "positive_weight"), [(0.5, None), (0.5, 2.0)])
 def test_what_is_given_is_used(C, positive_weight):
     solver = PLTSolver(C=C, positive_weight=positive_weight)

@@ -35,6 +35,7 @@ class BlockTrainer(Protocol):
         n_rates: int = 1,
         links: Any = None,
         by_level: bool = False,
+        keeps_scores: bool = False,
     ) -> HeldOut: ...
 
     def train_levels(self, solvers: Sequence[_core.SolverSettings], progress: Any = None) -> Blocks: ...

@@ -29,7 +29,7 @@ from ramify.trees.label_tree import LabelTree
 
 # Chosen on parts of the training rows of eight sets. Where exactly one label of a row is true, siblings share a
 # softmax, which is better among few; but dense rows tell many siblings apart.
-USUAL_SIZE, ONE_CLASS_SIZE = TreeSize(arity=64, max_leaf=400), TreeSize(arity=64, max_leaf=64)
+USUAL_SIZE, ONE_CLASS_SIZE = TreeSize(arity=32, max_leaf=200), TreeSize(arity=64, max_leaf=64)
 
 
 class PLTClassifier(ExtremeClassifier):
@@ -47,7 +47,7 @@ class PLTClassifier(ExtremeClassifier):
         "one_level": that is decided on held-out rows.
     arity, max_leaf : int or None
         Children of an inner node, and most labels below a node whose children are leaves, for builders that use them.
-        None: 64 children, and 400 labels; 64 labels for one class a row, unless the rows are dense.
+        None: 32 and 200; for one class a row, unless rows are dense, 64 and 64.
     tree_options : dict or None
         Further options of the builder, such as {"lam": 0.5} for "interpolated".
     n_trees : int

@@ -134,7 +134,10 @@ def _calibrate(
     share = min(1.0, max(LEAST_SHARE, CALIBRATION_WORK / max(trainer.total_work, 1)))
 
     def ask(n_rates: int = 1, links: NDArray[np.float32] | None = None) -> _HeldOut:
-        found, stands_for = trainer.held_out(solvers, share, MAX_CALIBRATION_ROWS, n_rates, links, by_level=True)
+        keeps_scores = is_multiclass and links is None  # the same scores are counted twice
+        found, stands_for = trainer.held_out(
+            solvers, share, MAX_CALIBRATION_ROWS, n_rates, links, by_level=True, keeps_scores=keeps_scores
+        )
         return _held_out(*found[0], stands_for)
 
     held_out = ask(N_RATES)
