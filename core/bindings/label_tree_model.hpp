@@ -45,6 +45,9 @@ public:
         if (link.shape(0) > 0) {
             if (link.shape(1) < 2 || !(link_step > 0) || !std::isfinite(link_step) || !std::isfinite(link_low))
                 throw nb::value_error("a link map needs at least two knots and a grid of finite numbers");
+            // Far from its knots a map is a line that goes on for ever: every probability would be 0 or 1.
+            if (link_low > 0 || link_low + link_step * static_cast<float>(link.shape(1) - 1) < 0)
+                throw nb::value_error("the grid of a link map must contain the score 0");
             if (link_slopes.shape(0) != link.shape(0) || link_slopes.shape(1) != link.shape(1))
                 throw nb::value_error("a link map needs as many slopes as logits");
             model_.link = {link.data(), link.size()};

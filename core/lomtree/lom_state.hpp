@@ -119,6 +119,8 @@ inline void from_arrays(const LomArrays<ArrayView>& in, std::int64_t n_labels, L
             node.classes.set_scores(label, in.class_score[k], in.class_trained[k]);
         }
         check_arrays(is_count(in.reached[v]) && (in.reached[v] > 0) == (node.classes.size() > 0), "reached");
+        check_arrays(std::abs(in.reached[v] - node.classes.total) <= 1e-6 * in.reached[v],
+                     "reached: it must be the sum over the classes");
         node.classes.total = in.reached[v];  // as it was added up, example by example
         node.regressor = std::move(regressors[v]);
     }

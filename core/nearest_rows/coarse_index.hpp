@@ -111,7 +111,7 @@ public:
         // Rows and queries have unit length: no sum of some products exceeds one. Each term is rounded twice.
         constexpr double most = std::numeric_limits<std::int16_t>::max();
         query.scale = std::min(30000.0, (most - n_terms - 2) / (1.001 + rounding));
-        if (query.scale < 1000) return false;
+        if (!(query.scale >= 1000)) return false;  // NaN too
         query.error = static_cast<int>(std::ceil(rounding * query.scale + n_terms + 1));
         for_each_list(x, [&](const Entry& e, const List& list) {
             const double exact = 256.0 * query.scale * e.value * list.step * (list.is_negative ? -1 : 1);

@@ -104,6 +104,8 @@ public:
         if (idf) {
             if (static_cast<std::int64_t>(idf->size()) != columns_.size())
                 throw nb::value_error("idf needs one value for each term");
+            for (double value : view(*idf))  // NaN is refused too; larger ones would overflow in the rows
+                if (!(std::abs(value) <= 1e30)) throw nb::value_error("idf must be finite");
             weighting.idf.assign(view(*idf).begin(), view(*idf).end());
         }
         replace([&] { weighting_ = std::move(weighting); });

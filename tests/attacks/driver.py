@@ -15,7 +15,9 @@ Outcomes = Counter[str]
 
 
 class UnexpectedError(AssertionError):
-    """An input that broke the library, with what is needed to run it again."""
+    """An input that broke the library, with what is needed to run it again; `n_run` inputs were tried before it."""
+
+    n_run = 0
 
 
 def n_inputs(default: int) -> int:
@@ -29,7 +31,9 @@ def attack(
     outcomes: Outcomes = Counter()
 
     def unexpected(error: Exception) -> UnexpectedError:
-        return UnexpectedError(f"input {number} of seed {seed} raised {type(error).__name__}: {error}")
+        found = UnexpectedError(f"input {number} of seed {seed} raised {type(error).__name__}: {error}")
+        found.n_run = number
+        return found
 
     for number in range(count):
         generator = random.Random(f"{seed}/{number}")
@@ -37,9 +41,7 @@ def attack(
             outcomes[one_input(generator)] += 1
         except allowed as error:
             if type(error) not in allowed:  # a subclass, such as UnicodeDecodeError of ValueError, is none of ours
-                raise UnexpectedError(
-                    f"input {number} of seed {seed} raised {type(error).__name__}: {error}"
-                ) from error
+                raise unexpected(error) from error
             outcomes[type(error).__name__] += 1
         except Exception as error:
             raise unexpected(error) from error

@@ -164,6 +164,9 @@ def test_a_changed_manifest_is_rejected_or_its_model_works(name):
         ("nearest_rows", ("model", "values", "n_features"), 2**31 - 1),
         ("nearest_rows", ("fitted", "options", "k"), None),
         ("threshold of a stream", ("model", "values", "online", 0, "first", 0), []),
+        ("threshold of a stream", ("model", "values", "online", 0, "n_seen"), 0),  # below the positives
+        ("threshold of a stream", ("model", "values", "estimator", "fitted", "schema", "vectorizer"), None),
+        ("plt", ("model", "values", "trees", 0, "link_low"), 2**40),
     ],
 )
 def test_values_that_fit_no_model_are_rejected(name, place, value):

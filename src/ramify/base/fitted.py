@@ -258,6 +258,7 @@ class FittedModel:
             of_model, of_schema = getattr(restored, what), getattr(schema, what)
             if of_model != of_schema:
                 raise ValueError(f"the model has {what}={of_model}, but its schema {of_schema}")
+        restored.take_schema(schema)
         thresholds = fitted.get("thresholds")
         if thresholds is not None:
             if not isinstance(thresholds, np.ndarray) or thresholds.ndim != 1 or len(thresholds) > schema.n_labels:

@@ -17,6 +17,7 @@ from ramify.common.validation import check_flag, check_integer
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from ramify.base.schema import Schema
     from ramify.explain.score import RawExplanation
 
 NO_OPTIONS: Mapping[str, Any] = {}
@@ -96,6 +97,9 @@ class Model(ABC):
     @abstractmethod
     def from_state(cls, state: State) -> Self:
         """Take back what `state` gave; bad content raises ValueError."""
+
+    def take_schema(self, schema: Schema) -> None:  # noqa: B027  (most models need nothing of it)
+        """Called with the schema that a file holds beside the model; one that does not fit raises ValueError."""
 
     def search_row(self, indices: NDArray[np.int32], values: NDArray[np.float32], query: Query) -> RowAnswer:
         """`search` for one row (sorted, finite), best label first; methods override it to build no sparse array."""

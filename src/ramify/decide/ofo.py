@@ -128,6 +128,10 @@ class OnlineF:
                 f"invalid counts of online thresholds: a and b must be float64 of shape ({n_slots},) with a >= 0 and "
                 "b > 0, positives int64, and n_seen an integer of at least 0"
             )
+        if n_seen > 2**62 or not (np.isfinite(a).all() and np.isfinite(b).all()):
+            raise ValueError("invalid counts of online thresholds: a and b must be finite, and n_seen below 2**62")
+        if len(positives) and (positives.min() < 0 or positives.max() > n_seen):
+            raise ValueError(f"invalid counts of online thresholds: positives must lie between 0 and n_seen = {n_seen}")
         self.a, self.b, self.positives, self.n_seen = a.copy(), b.copy(), positives.copy(), n_seen
 
     def _labels_a_slot(self) -> int:

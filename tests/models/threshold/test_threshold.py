@@ -308,3 +308,10 @@ def test_a_broken_sparse_array_is_rejected_before_it_is_converted(broken):
     given[broken].indptr = given[broken].indptr[:0]
     with pytest.raises(ValueError, match=f"{broken.upper()} is a broken sparse matrix: indptr has 0 entries"):
         ThresholdClassifier(OnlinePLTClassifier()).partial_fit(given["X"], given["y"])
+
+
+def test_a_classifier_fitted_on_texts_goes_on_learning_texts():
+    texts, labels = ["red round", "long yellow", "green round"] * 6, [["a"], ["b", "c"], ["c"]] * 6
+    clf = ThresholdClassifier(OnlinePLTClassifier(random_state=0), random_state=0).fit(texts, labels)
+    clf.partial_fit(texts, labels)
+    assert clf.predict_one("red round", top_k=1)[0][0] == "a"

@@ -220,6 +220,8 @@ class ThresholdClassifier(ExtremeClassifier):
             X, y = (check_csr(name, part) if sparse.issparse(part) else part for name, part in (("X", X), ("Y", y)))
             model = self.__dict__["fitted_"].model if "fitted_" in self.__dict__ else None
             if model is not None:
+                if model.online is None:  # in `fit` this classifier read the texts; from now on the estimator does
+                    model.estimator.fitted.schema.vectorizer = self.schema_.vectorizer
                 online = self._new_counts() if model.online is None else model.online
                 self._learn_pieces(self.estimator_, online, X, y, None, sample_weight)
             else:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ramify.base.nested import Nested
+    from ramify.base.schema import Schema
     from ramify.explain.score import RawExplanation
 
 
@@ -75,6 +76,15 @@ class ThresholdModel(Model):
 
     def n_inner_products(self, X: sparse.csr_array, query: Query) -> int:
         return self.inner.n_inner_products(X, self._asked(query))
+
+    def take_schema(self, schema: Schema) -> None:
+        inner = self.estimator.fitted
+        if self.online is not None:  # learning goes on with the estimator's schema, which is the outer one's
+            if type(inner.schema) is not type(schema) or (inner.schema.vectorizer is None) != (
+                schema.vectorizer is None
+            ):
+                raise ValueError("the estimator reads other rows than the classifier around it")
+            inner.schema = schema
 
     def state(self) -> State:
         values: dict[str, Any] = {

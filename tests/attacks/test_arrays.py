@@ -1,0 +1,132 @@
+"""Damaged arrays with right checksums: a model is rejected when it is loaded, or it answers within its bounds."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+
+from attacks.driver import attack, n_inputs, report
+from attacks.test_manifests import MODELS, TEXTS, UnusableError, saved
+from model_files import write_manifest
+from ramify.base import save_load
+from ramify.files.directory import ModelFileError, read_model
+from ramify.files.tensors import write_tensors
+
+INTEGERS = [-(2**63), -(2**31), -2, -1, 0, 1, 2, 127, 255, 65535, 2**30, 2**31 - 1, 2**31, 2**40, 2**63 - 1]
+FLOATS = [float("nan"), float("inf"), float("-inf"), 0.0, -0.0, -1.0, 1e-45, 1.5, 65504.0, 1e30, 3e38, -3e38]
+DTYPES = ["u1", "i4", "i8", "f4", "f8", "u8"]
+
+
+def _values(array, generator):
+    """Some elements become extreme ones, or those of other places."""
+    changed = array.copy()
+    flat = changed.reshape(-1)
+    for _ in range(generator.choice([1, 1, 2, 8])):
+        if not len(flat):
+            return changed
+        place = generator.randrange(len(flat))
+        if generator.random() < 0.3:
+            flat[place] = flat[generator.randrange(len(flat))]
+        elif array.dtype.kind == "f":
+            with np.errstate(all="ignore"):
+                flat[place] = generator.choice(FLOATS)
+        else:
+            value = np.array([generator.choice(INTEGERS)], dtype=np.int64)
+            flat[place] = value.astype(array.dtype)[0]
+    return changed
+
+
+def _bits(array, generator):
+    content = bytearray(array.tobytes())
+    if content:
+        content[generator.randrange(len(content))] ^= 1 << generator.randrange(8)
+    return np.frombuffer(bytes(content), dtype=array.dtype).reshape(array.shape)
+
+
+def _length(array, generator):
+    if not array.ndim or not len(array):
+        return array
+    length = generator.choice([0, 1, len(array) - 1, generator.randint(0, len(array))])
+    return array[:length] if generator.random() < 0.5 else np.concatenate([array, array[:length]])
+
+
+def _shape(array, generator):
+    return generator.choice([array.reshape(-1), array[None], array.reshape(-1)[::-1], array.T])
+
+
+def _dtype(array, generator):
+    with np.errstate(all="ignore"):
+        return array.astype(generator.choice(DTYPES))
+
+
+def _order(array, generator):
+    order = list(range(len(array))) if array.ndim else []
+    generator.shuffle(order)
+    return array[order] if order else array
+
+
+CHANGES = (_values, _values, _values, _values, _bits, _bits, _length, _shape, _dtype, _order)
+
+
+def ask(clf):
+    """Query a model whose numbers may be wrong: what it answers must still be labels and probabilities."""
+    with np.errstate(all="ignore"):
+        for P in (clf.predict_proba(TEXTS[:4], top_k=2), clf.predict_proba(TEXTS[:4], threshold=0.01)):
+            if P.nnz and (P.indices.min() < 0 or P.indices.max() >= P.shape[1]):
+                raise UnusableError("columns beyond the labels")
+            if not (np.isfinite(P.data).all() and (P.data >= 0).all() and (P.data <= 1 + 1e-5).all()):
+                raise UnusableError(f"probabilities {P.data}")
+        clf.predict_labels(TEXTS[:3])
+        clf.predict(TEXTS[:3])
+        if hasattr(clf, "partial_fit"):
+            known = clf.classes_.tolist()  # names may have changed
+            clf.partial_fit(TEXTS[:3], known[:3] if clf.is_multiclass_ else [known[:1], known[1:3], []])
+            clf.predict_one(TEXTS[0])
+
+
+def attack_arrays(count, seed, name):
+    """Change one array of a model, keep the checksums right, load the model, and query it if it loads."""
+    source, manifest = saved(name)
+    arrays = {key: np.array(array) for key, array in read_model(source)[1].items()}
+    names = sorted(arrays)
+    directory = source.with_name(f"{name}, arrays")
+    directory.mkdir(exist_ok=True)
+    path = directory / manifest["files"][0]["name"]
+
+    def one_input(generator):
+        chosen = generator.choice(names)
+        array = generator.choice(CHANGES)(arrays[chosen], generator)
+        changed = {key: value for key, value in arrays.items() if key != chosen}
+        if generator.random() > 0.02:  # else it is missing
+            changed[chosen] = array
+        content = io.BytesIO()
+        size, checksum = write_tensors(content, changed)
+        path.unlink(missing_ok=True)  # and not written to: an earlier model may still read it
+        path.write_bytes(content.getvalue())
+        changed_manifest = json.loads(json.dumps(manifest))
+        changed_manifest["files"][0].update(size=size, crc32=f"{checksum:08x}")
+        write_manifest(directory, changed_manifest)
+        clf = save_load.load(directory)
+        try:
+            ask(clf)
+        except ValueError as error:
+            # Names and sums are read when they are needed, and may be found equal or overflow only there.
+            is_late = "damaged" in str(error) or "finite" in str(error) or "labels.classes" in chosen
+            if not is_late:
+                raise UnusableError(f"{chosen}: {type(error).__name__}: {error}") from error
+            return "rejected when it was asked"
+        except Exception as error:
+            raise UnusableError(f"{chosen}: {type(error).__name__}: {error}") from error
+        return "ok"
+
+    return attack(one_input, count, seed, (ModelFileError,))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_with_changed_arrays_is_rejected_or_answers(name):
+    outcomes = attack_arrays(n_inputs(100), 5, name)
+    report(f"arrays of {name}", outcomes)
+    assert outcomes["ModelFileError"]
