@@ -36,6 +36,7 @@ void bind_vectorizer(nb::module_& m) {
     m.def("character_table", &make_table, nb::kw_only(), "word"_a, "space"_a, "changed"_a, "begin"_a, "becomes"_a,
           "cased"_a, "ignorable"_a, "final_sigma"_a, "inner_sigma"_a,
           "Tables from runs of characters and replacements.");
+    m.def("holds_only_str", &holds_only_str, "items"_a, "Whether all items of a list are of type str itself.");
     nb::class_<Counted>(m, "CountedTerms", "The terms of a corpus in order of their characters, and its texts' terms.")
         .def_prop_ro("n_terms", [](const Counted& c) { return c.terms.n_terms(); })
         .def_prop_ro("n_rows", [](const Counted& c) { return c.terms.n_rows(); })

@@ -174,6 +174,10 @@ public:
     /// Takes the terms of these ranks as vocabulary, in this order.
     void adopt(const Counted& counted, const Longs& ranks) {
         TermTable vocabulary;
+        if (is_all_in_order(view(ranks), counted.terms.n_terms())) {
+            vocabulary = counted.terms.vocabulary();
+            return replace([&] { columns_.vocabulary = std::move(vocabulary); });
+        }
         vocabulary.reserve(ranks.size(), counted.terms.n_bytes());
         for (std::int64_t rank : view(ranks)) {
             if (rank < 0 || rank >= static_cast<std::int64_t>(counted.terms.n_terms()))
@@ -328,13 +332,15 @@ public:
             analyzer.keep_origin();
             analyzer.read(texts.views()[0], table.get(), [&](std::span<const Term> terms) {
                 const Term* term = terms.data();
-                columns_.find_all(terms, analyzer.has_wide_characters(), [&](std::int64_t column) {
-                    const auto [begin, end] = analyzer.origin(*term);
-                    if (column >= 0)
-                        found.push_back({static_cast<std::int32_t>(column >> columns_.has_signs()), begin, end,
-                                         std::string(term->view())});
-                    ++term;
-                });
+                columns_.find_all(
+                    terms, analyzer.has_wide_characters(), [](std::uint32_t) {},
+                    [&](std::int64_t column) {
+                        const auto [begin, end] = analyzer.origin(*term);
+                        if (column >= 0)
+                            found.push_back({static_cast<std::int32_t>(column >> columns_.has_signs()), begin, end,
+                                             std::string(term->view())});
+                        ++term;
+                    });
             });
         }
         nb::list answer;
@@ -344,6 +350,13 @@ public:
     }
 
 private:
+    static bool is_all_in_order(std::span<const std::int64_t> ranks, std::size_t n_terms) {
+        if (ranks.size() != n_terms) return false;
+        for (std::size_t k = 0; k < n_terms; ++k)
+            if (ranks[k] != static_cast<std::int64_t>(k)) return false;
+        return true;
+    }
+
     void append_growing_row(Analyzer& analyzer, RowBuilder& builder, const TextView& text, const CharacterTable* table,
                             TermRows& rows, bool keeps_undo) {
         analyzer.read(text, table, [&](std::span<const Term> terms) {
@@ -375,7 +388,10 @@ private:
     void for_every_batch(const nb::list& texts, Work&& work) const {
         for (std::size_t i = 0; i < texts.size();) {
             PythonTexts batch;
-            for (; i < texts.size() && batch.n_characters() < batch_characters; ++i) batch.add(texts[i], i);
+            for (; i < texts.size() && batch.n_characters() < batch_characters; ++i) {
+                prefetch_item(texts, i + items_ahead);
+                batch.add(texts[i], i);
+            }
             const auto table = table_for(batch);
             nb::gil_scoped_release release;
             work(batch.views(), table.get());

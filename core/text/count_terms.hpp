@@ -3,6 +3,8 @@
 /// depend on the number of threads.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -49,11 +51,15 @@ public:
         for (std::size_t w = 1; w < workers_.size(); ++w) {
             const Worker& other = workers_[w];
             in_first[w].reserve(other.terms.size());
-            for (std::size_t k = 0; k < other.terms.size(); ++k) {
-                const std::int32_t number = first.terms.find_or_add(other.terms.term(k));
-                if (static_cast<std::size_t>(number) == first.counts.size()) first.counts.emplace_back();
-                first.counts[static_cast<std::size_t>(number)].rows += other.counts[k].rows;
-                in_first[w].push_back(number);
+            std::array<Term, 512> terms;
+            for (std::size_t k = 0; k < other.terms.size();) {
+                std::size_t n = 0;
+                for (; n < terms.size() && k + n < other.terms.size(); ++n) terms[n] = other.terms.term(k + n);
+                first.terms.find_or_add_all(std::span<const Term>(terms.data(), n), [&](std::int32_t number) {
+                    if (static_cast<std::size_t>(number) == first.counts.size()) first.counts.emplace_back();
+                    first.counts[static_cast<std::size_t>(number)].rows += other.counts[k++].rows;
+                    in_first[w].push_back(number);
+                });
             }
         }
         order_ = first.terms.sorted(n_threads_);
@@ -75,6 +81,9 @@ public:
 
     /// By rank, the place of the term in the sorted vocabulary.
     Term term(std::size_t rank) const { return workers_[0].terms.term(static_cast<std::size_t>(order_[rank])); }
+
+    /// All terms, numbered by rank.
+    TermTable vocabulary() const { return workers_[0].terms.renumbered(order_); }
 
     /// How many texts have each term, by rank.
     std::vector<std::int64_t> n_rows_with() const {

@@ -38,9 +38,37 @@ inline std::int32_t find_or_add(TermTable& table, const std::string& term) {
     return table.find_or_add({padded.data(), term.size()});
 }
 
+/// How many items of a list ahead the next ones are fetched: strings lie anywhere in memory, so that looking at one
+/// after the other would mostly wait for it.
+inline constexpr std::size_t items_ahead = 16;
+
+inline void prefetch_item(const nb::list& items, std::size_t k) {
+    if (k < items.size()) __builtin_prefetch(PyList_GetItem(items.ptr(), static_cast<Py_ssize_t>(k)), 1);
+}
+
+/// Whether all items of a list are of type str itself.
+inline bool holds_only_str(const nb::list& items) {
+    for (std::size_t k = 0; k < items.size(); ++k) {
+        prefetch_item(items, k + items_ahead);
+        if (!PyUnicode_CheckExact(PyList_GetItem(items.ptr(), static_cast<Py_ssize_t>(k)))) return false;
+    }
+    return true;
+}
+
 /// Some strings of a list. They stay alive and unchanged until this ends, which must be with the GIL held.
 class PythonTexts {
 public:
+    PythonTexts() = default;
+    PythonTexts(const PythonTexts&) = delete;
+#ifndef Py_LIMITED_API
+    ~PythonTexts() {
+        for (std::size_t k = 0; k < owners_.size(); ++k) {
+            if (k + items_ahead < owners_.size()) __builtin_prefetch(owners_[k + items_ahead], 1);
+            Py_DECREF(owners_[k]);
+        }
+    }
+#endif
+
     void add(nb::handle text, std::size_t row) {
         if (!PyUnicode_Check(text.ptr())) {
             const std::string shown = nb::repr(text).c_str();
@@ -59,7 +87,8 @@ public:
 #endif
         const auto size = static_cast<std::size_t>(PyUnicode_GET_LENGTH(text.ptr()));
         const bool is_ascii = PyUnicode_IS_ASCII(text.ptr()) != 0;
-        owners_.push_back(nb::borrow(text));
+        owners_.push_back(text.ptr());
+        Py_INCREF(text.ptr());
         views_.push_back({PyUnicode_DATA(text.ptr()), size, static_cast<int>(PyUnicode_KIND(text.ptr())), is_ascii});
 #endif
         n_characters_ += size;
@@ -77,7 +106,7 @@ private:
     };
     std::vector<std::unique_ptr<Py_UCS4, Free>> copies_;
 #else
-    std::vector<nb::object> owners_;
+    std::vector<PyObject*> owners_;
 #endif
     std::vector<TextView> views_;
     std::size_t n_characters_ = 0;

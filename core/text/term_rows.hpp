@@ -10,6 +10,7 @@
 #include <cstring>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -116,8 +117,8 @@ struct TermRows {
 };
 
 /// How often each column occurs in a text, for many texts one after the other. The columns are marked in a bitmap,
-/// which has them in order; words with marks are marked in a second one, and its words in a third. It needs some bytes
-/// for each column that there is.
+/// which has them in order; words with marks are marked in a second one, and its words in a third. A count has one
+/// byte, so that those of all columns fit into the caches; the few large ones are kept apart.
 class ColumnCounts {
 public:
     explicit ColumnCounts(std::size_t n_columns)
@@ -126,8 +127,18 @@ public:
           words_(columns_.size() / 64 + 1, 0),
           groups_(words_.size() / 64 + 1, 0) {}
 
+    /// A column that is added soon: there may be so many that their counts are far away.
+    void prefetch(std::uint32_t column) const {
+        __builtin_prefetch(&counts_[column], 1);
+        __builtin_prefetch(&columns_[column / 64], 1);
+    }
+
     void add(std::uint32_t column, std::uint32_t count = 1) {
-        counts_[column] += count;
+        std::uint8_t& stored = counts_[column];
+        if (count < std::uint32_t{is_large} - stored) [[likely]]
+            stored = static_cast<std::uint8_t>(stored + count);
+        else
+            add_to_large(column, count);
         mark(columns_, column);
         mark(words_, column / 64);
         mark(groups_, column / (64 * 64));
@@ -144,14 +155,26 @@ public:
         for (std::size_t top = 0; top < groups_.size(); ++top)
             drain_word(groups_, top, [&](std::size_t group) {
                 drain_word(words_, group, [&](std::size_t word) {
-                    drain_word(columns_, word,
-                               [&](std::size_t column) { take(column, std::exchange(counts_[column], 0)); });
+                    drain_word(columns_, word, [&](std::size_t column) { take(column, take_count(column)); });
                 });
             });
     }
 
 private:
     using Bits = std::vector<std::uint64_t>;
+    static constexpr std::uint8_t is_large = 255;
+
+    [[gnu::noinline]] void add_to_large(std::uint32_t column, std::uint32_t count) {
+        if (counts_[column] != is_large) count += std::exchange(counts_[column], is_large);
+        large_[column] += count;
+    }
+
+    std::uint32_t take_count(std::size_t column) {
+        const std::uint8_t count = std::exchange(counts_[column], 0);
+        if (count != is_large) [[likely]]
+            return count;
+        return large_.extract(static_cast<std::uint32_t>(column)).mapped();
+    }
 
     static void mark(Bits& bits, std::size_t k) { bits[k / 64] |= std::uint64_t{1} << k % 64; }
 
@@ -161,7 +184,8 @@ private:
             take(word * 64 + static_cast<std::size_t>(std::countr_zero(marks)));
     }
 
-    std::vector<std::uint32_t> counts_;
+    std::vector<std::uint8_t> counts_;
+    std::unordered_map<std::uint32_t, std::uint32_t> large_;
     Bits columns_, words_, groups_;
     std::size_t n_added_ = 0;
 };

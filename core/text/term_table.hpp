@@ -126,36 +126,63 @@ public:
         if (n_slots > slots_.size()) rehash(n_slots);
     }
 
-    /// Forgets the terms from this number on. The last ones to come leave first, so that no probe sequence breaks.
+    /// Forgets the terms from this number on.
     void shrink(std::size_t n_terms) {
         while (size() > n_terms) {
             const Term last = term(size() - 1);
             const TermKey key = key_of(last);
-            slots_[place_of(last, key, home(key, last.size))] = Slot{};
+            clear(place_of(last, key, home(key, last.size)));
             offsets_.pop_back();
         }
+    }
+
+    /// The same terms, where the one with number order[k] has number k.
+    TermTable renumbered(std::span<const std::int32_t> order) const {
+        TermTable table;
+        std::vector<std::int32_t> number_of(size());
+        for (std::size_t k = 0; k < order.size(); ++k)
+            number_of[static_cast<std::size_t>(order[k])] = static_cast<std::int32_t>(k);
+        table.slots_ = slots_;
+        table.mask_ = mask_;
+        for (Slot& slot : table.slots_)
+            if (slot.number >= 0) slot.number = number_of[static_cast<std::size_t>(slot.number)];
+        table.bytes_.resize(n_bytes() + room);
+        table.offsets_.reserve(size() + 1);
+        constexpr std::size_t ahead = 16;
+        for (std::size_t k = 0; k < order.size(); ++k) {
+            if (k + ahead < order.size()) __builtin_prefetch(term(static_cast<std::size_t>(order[k + ahead])).data);
+            const Term from = term(static_cast<std::size_t>(order[k]));
+            std::memcpy(table.bytes_.data() + table.offsets_.back(), from.data, from.size);
+            table.offsets_.push_back(table.offsets_.back() + from.size);
+        }
+        return table;
     }
 
     /// The numbers of the terms in order of their characters.
     std::vector<std::int32_t> sorted(int n_threads = 1) const {
         struct Entry {
-            std::uint64_t start;  ///< the first 8 bytes, so that most comparisons are those of numbers
+            std::uint64_t start, next;  ///< the first 16 bytes, so that most comparisons are those of numbers
             std::int32_t number;
         };
         // By the first two bytes, then each such bucket on its own.
         constexpr int shift = 48;
-        std::vector<std::uint64_t> starts(size());
+        struct Start {
+            std::uint64_t start, next;
+        };
+        std::vector<Start> starts(size());
         std::vector<std::size_t> bucket_end((std::size_t{1} << (64 - shift)) + 1, 0);
         for (std::size_t k = 0; k < size(); ++k) {
             const Term t = term(k);
-            starts[k] =
-                __builtin_bswap64(term_bytes::load(t.data) & term_bytes::masks[std::min<std::size_t>(t.size, 8)].low);
-            ++bucket_end[(starts[k] >> shift) + 1];
+            const TermKey& mask = term_bytes::masks[std::min(t.size, term_bytes::max_short)];
+            starts[k] = {__builtin_bswap64(term_bytes::load(t.data) & mask.low),
+                         __builtin_bswap64(term_bytes::load(t.data + 8) & mask.high)};
+            ++bucket_end[(starts[k].start >> shift) + 1];
         }
         std::partial_sum(bucket_end.begin(), bucket_end.end(), bucket_end.begin());
         std::vector<Entry> entries(size());
         for (std::size_t k = 0; k < size(); ++k)
-            entries[bucket_end[starts[k] >> shift]++] = {starts[k], static_cast<std::int32_t>(k)};
+            entries[bucket_end[starts[k].start >> shift]++] = {starts[k].start, starts[k].next,
+                                                               static_cast<std::int32_t>(k)};
         constexpr std::size_t n_parts = 256;
         const std::size_t part = (bucket_end.size() - 1) / n_parts;
         std::vector<std::int32_t> order(size());
@@ -165,6 +192,7 @@ public:
                 std::sort(entries.begin() + std::ptrdiff_t(begin), entries.begin() + std::ptrdiff_t(bucket_end[bucket]),
                           [&](const Entry& a, const Entry& b) {
                               if (a.start != b.start) return a.start < b.start;
+                              if (a.next != b.next) return a.next < b.next;
                               return term(std::size_t(a.number)).view() < term(std::size_t(b.number)).view();
                           });
             const std::size_t first = task == 0 ? 0 : bucket_end[task * part - 1];
@@ -251,15 +279,24 @@ private:
         std::vector<Slot> old(n_slots);
         old.swap(slots_);
         mask_ = slots_.size() - 1;
-        // In order of arrival, so that `shrink` may take the last ones out again.
-        std::vector<const Slot*> by_number(size(), nullptr);
-        for (const Slot& slot : old)
-            if (slot.number >= 0) by_number[static_cast<std::size_t>(slot.number)] = &slot;
-        for (const Slot* slot : by_number) {
-            std::size_t at = home(slot->key, slot->size) & mask_;
+        // In order of the slots: those of a larger table are then filled nearly one after the other, too.
+        for (const Slot& slot : old) {
+            if (slot.number < 0) continue;
+            std::size_t at = home(slot.key, slot.size) & mask_;
             while (slots_[at].number >= 0) at = (at + 1) & mask_;
-            slots_[at] = *slot;
+            slots_[at] = slot;
         }
+    }
+
+    /// Frees a slot, and moves those behind it that would not be found otherwise.
+    void clear(std::size_t at) {
+        for (std::size_t next = (at + 1) & mask_; slots_[next].number >= 0; next = (next + 1) & mask_) {
+            const std::size_t wanted = home(slots_[next].key, slots_[next].size) & mask_;
+            if (((next - wanted) & mask_) < ((next - at) & mask_)) continue;
+            slots_[at] = slots_[next];
+            at = next;
+        }
+        slots_[at] = Slot{};
     }
 
     std::vector<Slot> slots_;

@@ -1,6 +1,8 @@
 /// The columns of terms: by a vocabulary or by hashing.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -25,24 +27,31 @@ struct TextColumns {
     std::int64_t size() const { return n_buckets ? n_buckets : static_cast<std::int64_t>(vocabulary.size()); }
     bool has_signs() const { return n_buckets && alternate_sign; }
 
-    /// Calls take(column) for every term: its column, doubled and maybe 1 more if terms have signs; -1: none.
-    template <class Take>
-    void find_all(std::span<const Term> terms, bool has_wide_characters, Take&& take) const {
+    /// Calls take(column) for every term: its column, doubled and maybe 1 more if terms have signs; -1: none. If
+    /// columns come from hashing, it calls prefetch(column) some time before.
+    template <class Prefetch, class Take>
+    void find_all(std::span<const Term> terms, bool has_wide_characters, Prefetch&& prefetch, Take&& take) const {
         if (!n_buckets) return vocabulary.find_all(terms, take);
         if (has_wide_characters) check_hashable(terms);
         if (std::has_single_bit(static_cast<std::uint64_t>(n_buckets)))
-            hash_all(terms, [mask = n_buckets - 1](std::int64_t size) { return size & mask; }, take);
+            hash_all(terms, [mask = n_buckets - 1](std::int64_t size) { return size & mask; }, prefetch, take);
         else
-            hash_all(terms, [n = n_buckets](std::int64_t size) { return size % n; }, take);
+            hash_all(terms, [n = n_buckets](std::int64_t size) { return size % n; }, prefetch, take);
     }
 
 private:
-    template <class Bucket, class Take>
-    void hash_all(std::span<const Term> terms, Bucket&& bucket_of, Take&& take) const {
-        for (Term term : terms) {
-            const std::int32_t hash = murmur_hash(term);
-            const std::int64_t bucket = bucket_of(hash < 0 ? -std::int64_t{hash} : std::int64_t{hash});
-            take(alternate_sign ? bucket * 2 + (hash < 0) : bucket);
+    template <class Bucket, class Prefetch, class Take>
+    void hash_all(std::span<const Term> terms, Bucket&& bucket_of, Prefetch&& prefetch, Take&& take) const {
+        std::array<std::int64_t, 64> columns;
+        for (; !terms.empty(); terms = terms.subspan(std::min(columns.size(), terms.size()))) {
+            const std::size_t n = std::min(columns.size(), terms.size());
+            for (std::size_t k = 0; k < n; ++k) {
+                const std::int32_t hash = murmur_hash(terms[k]);
+                const std::int64_t bucket = bucket_of(hash < 0 ? -std::int64_t{hash} : std::int64_t{hash});
+                columns[k] = alternate_sign ? bucket * 2 + (hash < 0) : bucket;
+                prefetch(static_cast<std::uint32_t>(columns[k]));
+            }
+            for (std::size_t k = 0; k < n; ++k) take(columns[k]);
         }
     }
 
@@ -72,10 +81,12 @@ public:
 
     void append(const TextView& text, const CharacterTable* table, TermRows& rows) {
         if (counts_) {
-            read(text, table, [&](std::uint32_t column) { counts_->add(column); });
+            read(
+                text, table, [&](std::uint32_t column) { counts_->prefetch(column); },
+                [&](std::uint32_t column) { counts_->add(column); });
             builder_.finish(rows, weighting_, *counts_);
         } else {
-            read(text, table, [&](std::uint32_t column) { builder_.found.push_back(column); });
+            read(text, table, [](std::uint32_t) {}, [&](std::uint32_t column) { builder_.found.push_back(column); });
             builder_.finish(rows, weighting_, columns_.size(), columns_.has_signs());
         }
     }
@@ -83,10 +94,10 @@ public:
 private:
     static constexpr std::int64_t max_counted = std::int64_t{1} << 22;
 
-    template <class Take>
-    void read(const TextView& text, const CharacterTable* table, Take&& take) {
+    template <class Prefetch, class Take>
+    void read(const TextView& text, const CharacterTable* table, Prefetch&& prefetch, Take&& take) {
         analyzer_.read(text, table, [&](std::span<const Term> terms) {
-            columns_.find_all(terms, analyzer_.has_wide_characters(), [&](std::int64_t column) {
+            columns_.find_all(terms, analyzer_.has_wide_characters(), prefetch, [&](std::int64_t column) {
                 if (column >= 0) take(static_cast<std::uint32_t>(column));
             });
         });

@@ -99,6 +99,11 @@ def test_a_missing_column_is_rejected_with_the_columns_found(tmp_path):
         DataError, match=r"no column 'titel'\nhint: the columns are 'title', 'tags'; did you mean 'title'"
     ):
         load_table(tmp_path / "a.csv", text_column="titel", label_column="tags")
+    with pytest.raises(DataError, match=r"no column 'title, tags'\nhint: .*--text-column may be repeated"):
+        load_table(tmp_path / "a.csv", text_column="title, tags", label_column="tags")
+    (tmp_path / "a.txt").write_bytes("title\ttags\n".encode("utf-16"))
+    with pytest.raises(DataError, match=r"binary file, not text\nhint: .*--encoding utf-16"):
+        load_data(tmp_path / "a.txt")
     (tmp_path / "a.xlsx").write_bytes(b"PK\x03\x04")
     with pytest.raises(DataError, match="export the sheet as CSV"):
         load_table(tmp_path / "a.xlsx")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -255,3 +256,30 @@ def test_texts_are_read_while_others_are_learned():
         reader.join()
     assert not failures
     assert vectorizer.n_texts_ == len(TEXTS) + 600
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("times", [254, 255, 256, 1000])
+def test_words_that_a_text_repeats_hundreds_of_times_are_counted(times, n_jobs):
+    # Counts above 254 are kept apart; 128 texts or more are read as a batch.
+    texts = [f"{'often ' * (times + k % 3)}{'once' * (k % 2)} rare{k}" for k in range(300)]
+    how = {"norm": None, "n_jobs": n_jobs}
+    expected = CountVectorizer().fit_transform(texts).toarray()
+    counting = TextVectorizer(use_idf=False, **how)
+    assert counting.fit_transform(texts).toarray().tolist() == expected.tolist()
+    assert counting.transform(texts).toarray().tolist() == expected.tolist()
+    hashing = {"n_features": 2**12, "alternate_sign": False, "norm": None}
+    ours = HashingTextVectorizer(**hashing, n_jobs=n_jobs).transform(texts)
+    assert (ours != HashingVectorizer(**hashing).transform(texts)).nnz == 0
+
+
+def test_growth_that_is_taken_back_leaves_every_other_term_where_it_was():
+    words = [f"word{k}" for k in range(5000)]
+    vectorizer = StreamTextVectorizer().fit([" ".join(words[:2000])])
+    before = vectorizer.transform(words[:2000])
+    for begin in range(2000, 5000, 500):
+        vectorizer.learn([" ".join(words[begin : begin + 500])])
+        assert vectorizer.transform([" ".join(words)]).nnz == 2500
+        vectorizer.forget_last()
+        assert vectorizer.transform([" ".join(words)]).nnz == 2000
+        assert (vectorizer.transform(words[:2000]) != before).nnz == 0

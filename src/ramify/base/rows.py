@@ -43,17 +43,16 @@ def as_texts(X: Any) -> Any:
         rows = list(X)
     else:
         return None
+    if rows and _core.holds_only_str(rows):
+        return rows
     types = set(map(type, rows))
     if not any(issubclass(row_type, str) for row_type in types):
         return None
-    if types != {str}:
-        for row, text in enumerate(rows):
-            if not isinstance(text, str):
-                is_missing = text is None or str(text) in ("nan", "<NA>", "NaT")
-                how = "missing values of pandas are filled by X.fillna('')" if is_missing else "convert it: str(value)"
-                raise ValueError(
-                    f"X holds texts, but row {row} is {shortened(text)}; write '' for an empty text; {how}"
-                )
+    for row, text in enumerate(rows):
+        if not isinstance(text, str):
+            is_missing = text is None or str(text) in ("nan", "<NA>", "NaT")
+            how = "missing values of pandas are filled by X.fillna('')" if is_missing else "convert it: str(value)"
+            raise ValueError(f"X holds texts, but row {row} is {shortened(text)}; write '' for an empty text; {how}")
     return rows
 
 

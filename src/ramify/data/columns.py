@@ -125,6 +125,10 @@ def _place(name: str, names: Sequence[str], path: PathLike) -> int:
         return found[0]
     if found:
         raise DataError(f"{len(found)} columns are called {name!r}", path, 1, hint="rename all but one")
+    parts = [part.strip() for part in name.split(",")]
+    if len(parts) > 1 and set(parts) <= set(names):
+        hint = "these are several columns: give one at a time; --text-column may be repeated"
+        raise DataError(f"there is no column {name!r}", path, 1, hint=hint)
     near = difflib.get_close_matches(name, names, n=1)
     meant = f"; did you mean {near[0]!r}?" if near else ""
     raise DataError(f"there is no column {name!r}", path, 1, hint=f"the columns are {listed(names)}{meant}")

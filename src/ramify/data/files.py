@@ -66,7 +66,8 @@ def check_is_text(start: bytes, path: PathLike, *, is_decoded: bool = False) -> 
     has_mark = start[:2] in WIDE_MARKS or start[:4] == b"\0\0\xfe\xff"
     if b"\0" in start and not (is_decoded and has_mark):
         hint = "check that it is the right file; if it is text, give its --encoding, such as utf-16"
-        raise DataError("this is a binary file, not text", path, hint="save it as UTF-8 text" if has_mark else hint)
+        marked = "save it as UTF-8 text, or, if it is a table, give --encoding utf-16"
+        raise DataError("this is a binary file, not text", path, hint=marked if has_mark else hint)
 
 
 def iter_lines(path: PathLike) -> Iterator[tuple[int, str]]:

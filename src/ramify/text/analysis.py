@@ -117,7 +117,7 @@ class TextAnalysis(Parameters):
         if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
             raise ValueError(f"texts must be a list or another iterable of strings, got {texts!r:.60}; wrap it: [text]")
         rows = texts if type(texts) is list else list(texts)
-        if self.input == "content" and bytes not in set(map(type, rows)):
+        if self.input == "content" and (_core.holds_only_str(rows) or bytes not in set(map(type, rows))):
             return rows
         return [self._decoded(row) for row in rows]
 
