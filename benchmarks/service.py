@@ -285,16 +285,22 @@ def measure_learn(work: Path, model: Path, texts: list[str], options: argparse.N
 
 
 def measure_memory(work: Path, model: Path, texts: list[str], options: argparse.Namespace) -> None:
+    """Resident memory of the worker and of the process that learns, after each tenth of many requests."""
     server = serve(model, 8740)
-    worker = int(
-        subprocess.run(["pgrep", "-P", str(server.process.pid)], capture_output=True, text=True).stdout.split()[0]
-    )
+    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
+    processes = {"worker": int(children[0]), "supervisor": server.process.pid}
     requests = requests_of("/v1/predict", [{"texts": [text], "top_k": 5} for text in texts])
-    load(server.port, requests, 8, 1e9, most=options.requests // 80)
-    before = resident(worker)
-    load(server.port, requests, 8, 1e9, most=options.requests // 8)
-    after = resident(worker)
-    print(f"memory after {options.requests:,} requests: {after:.1f} MB, {after - before:+.1f} MB since the first tenth")
+    requests[::100] = requests_of("/v1/explain", [{"text": text} for text in texts[::100]])
+    sizes: dict[str, list[float]] = {name: [] for name in processes}
+    began = time.perf_counter()
+    for _ in range(10):
+        load(server.port, requests, 8, 1e9, most=options.requests // 80)
+        for name, pid in processes.items():
+            sizes[name].append(resident(pid))
+    rate = options.requests / (time.perf_counter() - began)
+    print(f"{options.requests:,} requests, {rate:,.0f} per second; memory in MB after each tenth:")
+    for name, found in sizes.items():
+        print(f"  {name}: {', '.join(f'{size:.1f}' for size in found)}: {found[-1] - found[0]:+.1f} since the first")
     server.stop()
 
 

@@ -67,3 +67,11 @@ def test_marks_are_styles_and_leave_the_text_as_it_is():
     assert marked.plain == "the red\\x1b[2J car"
     (place,) = [(m.start, m.end) for m in marked.spans if "bold" in str(m.style)]
     assert marked.plain[slice(*place)] == "red"
+
+
+def test_words_against_the_label_have_a_negative_weight_and_are_not_underlined():
+    clf = PLTClassifier(random_state=0).fit(TEXTS, TAGS)
+    weight = {"red pear"[span.start : span.end]: span.weight for span in clf.explain("red pear", "red").spans}
+    assert weight["red"] > 0 > weight["pear"]
+    (underlined,) = output.marked("red pear", clf.explain("red pear", "red").spans).spans
+    assert (underlined.start, underlined.end) == (0, 3)

@@ -76,7 +76,7 @@ def test_explain_names_the_words_and_the_path(client):
     answer = client.post("/v1/explain", json={"text": "Kidney STONE there", "label": "N20"}).json()
     assert answer["explanation"]["label"] == "N20"
     assert answer["explanation"]["paths"][0]
-    marked = {"Kidney STONE there"[span["start"] : span["end"]]: span["value"] for span in answer["spans"]}
+    marked = {"Kidney STONE there"[span["start"] : span["end"]]: span["weight"] for span in answer["spans"]}
     assert marked["STONE"] > 0
     assert "there" not in marked
 

@@ -24,7 +24,7 @@ from ramify.data.hierarchy import Hierarchy
 from ramify.data.masked import check_no_mask
 from ramify.decide.decisions import check_thresholds
 from ramify.explain.score import ExplainedLabel, RaisedBy, Span, Wording
-from ramify.explain.spans import every_row_without_one, supporting_spans
+from ramify.explain.spans import every_row_without_one, weighed_spans
 
 # Multi-label answers hold at least this probability when nothing is asked for; `predict` returns labels from a half on.
 DEFAULT_MIN_PROBABILITY = 0.01
@@ -134,13 +134,13 @@ class FittedModel:
         return replace(explanation, spans=spans) if spans else explanation
 
     def _spans(self, x: Any, row: Row, column: int) -> list[Span]:
-        """The places of a text that support the label: see `Span`."""
+        """The places of a text that speak for or against the label: see `Span`."""
         found = self.schema.occurrences(x)
         if not found or not len(row[0]):
             return []
         without = every_row_without_one(*row, self.model.n_features)
         label = same_columns(np.ones((len(row[0]) + 1, 1), np.float32), np.array([column]), self.schema.n_labels)
-        return supporting_spans(found, row[0], self.model.named(without, label, self.query()))
+        return weighed_spans(found, row[0], self.model.named(without, label, self.query()))
 
     # --- steps of a query -----------------------------------------------------------------------------------------
 

@@ -170,7 +170,8 @@ def marked(text: str, spans: Sequence[Any]) -> Any:
     from rich.text import Text
 
     # Each control character is shown as several, so the text is put together piece by piece.
-    strongest = max(span.weight for span in spans)
+    spans = [span for span in spans if span.weight > 0]
+    strongest = max((span.weight for span in spans), default=0.0)
     styles = [""] * len(text)
     for span in sorted(spans, key=lambda span: span.weight):
         style = "bold underline" if span.weight >= strongest / 2 else "underline"

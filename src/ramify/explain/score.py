@@ -64,7 +64,8 @@ class Wording:
 class Span(NamedTuple):
     """A place in a text, in characters: from `start` to before `end`.
 
-    `weight` says how much it supports the label: by how much the label's log-odds would fall without its term.
+    `weight` says how much it supports the label: by how much the label's log-odds would fall without its term. Below
+    zero it speaks against the label.
     """
 
     start: int
@@ -84,7 +85,7 @@ class RaisedBy(NamedTuple):
 class ExplainedLabel:
     """What every explanation starts with: a label, its name, and its probability for the row.
 
-    If the row was a text, `spans` are the places that support the label, in order of the text. `raised_by` says that
+    If the row was a text, `spans` are the places for and against the label, in order of the text. `raised_by` says that
     the hierarchy gave the label the probability of one below it; the rest explains what the label has on its own.
     """
 

@@ -1,4 +1,4 @@
-"""Which places of a text support a label: those whose terms the label would miss."""
+"""Which places of a text speak for a label, or against it: what its probability would be without their terms."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def every_row_without_one(columns: NDArray[np.int32], values: NDArray[np.float32
     return csr_rows(values[place], columns[place], indptr, (n + 1, n_features))
 
 
-def supporting_spans(
+def weighed_spans(
     occurrences: Iterable[tuple[int, int, int, str]], columns: NDArray[np.int32], probabilities: NDArray[np.float32]
 ) -> list[Span]:
-    """The places of terms whose absence lowers the label's log-odds, in order of the text.
+    """The places of terms whose absence lowers (or raises) the label's log-odds, in order of the text.
 
     `probabilities` are those of the label for the rows of `every_row_without_one`.
     """
@@ -43,6 +43,6 @@ def supporting_spans(
     spans = {
         Span(start, end, round(weights[column], 4))
         for column, start, end, _ in occurrences
-        if start >= 0 and weights.get(column, 0.0) >= _LEAST
+        if start >= 0 and abs(weights.get(column, 0.0)) >= _LEAST
     }
     return sorted(spans)

@@ -12,7 +12,6 @@ from ramify.base.answers import one_row
 from ramify.base.fitted import FittedModel
 from ramify.explain.label_path import node_examples
 from ramify.serve.problems import Problem
-from ramify.serve.spans import marked_spans
 from ramify.serve.teaching import check_numbered, feature_row, input_of
 from ramify.trees.label_tree import LabelTree
 
@@ -109,7 +108,7 @@ class Answering:
             raise Problem(422, str(error), where="label") from None
         return {
             "explanation": explained,
-            "spans": [] if text is None else marked_spans(text, explained),
+            "spans": explained.pop("spans", []),
             "version": self.version,
         }
 

@@ -91,7 +91,7 @@ class ExplainRequest(Request):
 class Span(BaseModel):
     start: int
     end: int
-    value: float
+    weight: float
 
 
 class ExplainResponse(BaseModel):

@@ -27,6 +27,9 @@ log = logging.getLogger("ramify.serve")
 # Publications may take at most this share of the time; learner and publications have a lower priority than answers.
 PUBLICATION_SHARE = 0.5
 _NICE = 10
+# Of the time that an example takes, until some were learned; then a mean over about the last hundred.
+_FIRST_GUESS = 1e-4
+_MEMORY = 100
 
 
 class Learner:
@@ -50,6 +53,7 @@ class Learner:
         notes = read_notes(settings.model) if (settings.model / MANIFEST).exists() else {}
         self.progress = Progress.from_state(notes["progress"]) if "progress" in notes else Progress()
         self.n_rejected = int(notes.get("rejected", 0))
+        self.seconds_per_example = _FIRST_GUESS
         self.saved = self.learned if notes else -1
         if _is_published(settings, journal, self.learned):
             self.published = self.learned
@@ -121,8 +125,13 @@ class Learner:
         else:
             truth = [example["labels"] for example in piece.examples]
             self.progress.add(answers, truth, time.perf_counter() - began, self.n_labels)
+        self._note_speed(len(piece.examples), time.perf_counter() - began)
         self.learned = piece.last
         self._on_learned()
+
+    def _note_speed(self, n_examples: int, seconds: float) -> None:
+        share = n_examples / (n_examples + _MEMORY)
+        self.seconds_per_example += share * (seconds / n_examples - self.seconds_per_example)
 
     @property
     def n_labels(self) -> int:

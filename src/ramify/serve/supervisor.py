@@ -31,6 +31,7 @@ BIND_SECONDS = 3.0
 _RESTART_SECONDS = 1.0
 # A worker has this long to answer its last requests, and to end afterwards.
 GRACEFUL_SECONDS = 10
+SWITCH_SECONDS = 0.0005
 _KILL_SECONDS = 5
 
 
@@ -85,6 +86,8 @@ class Supervisor:
 
     async def run(self, on_ready: Callable[[], None]) -> int:
         """Serve until a signal or an error; return the exit code."""
+        # The learner's thread gives way to calls of workers this soon: a correction makes several such hops.
+        sys.setswitchinterval(SWITCH_SECONDS)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stops.set)

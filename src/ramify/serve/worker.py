@@ -15,10 +15,8 @@ from ramify.serve.app import create_app
 from ramify.serve.logs import log_as_json
 from ramify.serve.service import Service
 from ramify.serve.settings import Settings
-from ramify.serve.supervisor import GRACEFUL_SECONDS
+from ramify.serve.supervisor import GRACEFUL_SECONDS, SWITCH_SECONDS
 from ramify.serve.wire import RemoteWriter
-
-SWITCH_SECONDS = 0.0005
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ from ramify.serve.problems import Problem
 from ramify.serve.settings import Settings
 from ramify.serve.store import Store
 from ramify.serve.teaching import Lesson
+from ramify.serve.turns import Turns
 
 # `progress` waits this long for the learner, so that a small request is seen in it at once.
 CATCH_UP_SECONDS = 0.2
@@ -43,9 +44,11 @@ class Writer:
         self.journal = store.journal
         self.learner: Learner | None = None
         self._waiting: deque[tuple[Batch, asyncio.Future[Receipt]]] = deque()
-        self._n_waiting = 0
+        self._n_waiting = 0  # examples accepted, to be committed
+        self._n_held = 0  # examples whose turn it is not yet
         self._has_work = asyncio.Event()
         self._changed = asyncio.Event()
+        self._turns = Turns(self._backlog_seconds, lambda: self._changed)
         self._commits: deque[tuple[float, int]] = deque(maxlen=200)
         self._closes = False
         self.has_workers = False
@@ -122,13 +125,10 @@ class Writer:
         """Commit examples to the journal; on return they are on the disk, and will be learned."""
         if self.journal is None or self.learner is None:
             raise Problem(409, CANNOT_LEARN)
-        if self.learner.failure is not None or self._closes:
-            raise Problem(503, "the learner has stopped: see the log, and start the service again", retry_after=5)
-        behind = self.journal.last + self._n_waiting - self.learner.learned
+        self._check_learns()
+        behind = self._n_behind + self._n_held
         if behind + len(examples) > self.settings.max_behind and behind > 0:
-            rate = max(self.learner.progress.describe()["examples_per_second"], 1.0)
-            seconds = min(max(math.ceil(behind / 2 / rate), 1), 60)
-            raise Problem(503, f"{behind} examples wait to be learned: send these again later", retry_after=seconds)
+            raise self._too_many(behind)
         self._lesson.check(examples)
         receipt = await self._committed(Batch(examples, key))
         if receipt.is_conflict:
@@ -137,11 +137,45 @@ class Writer:
             )
         return {"n_examples": receipt.size, "version": receipt.last, "duplicate": receipt.is_duplicate}
 
+    def _check_learns(self) -> None:
+        assert self.learner is not None
+        if self.learner.failure is not None or self._closes:
+            raise Problem(503, "the learner has stopped: see the log, and start the service again", retry_after=5)
+
+    @property
+    def _n_behind(self) -> int:
+        """Examples that are or will be committed, and that the learner does not know yet."""
+        assert self.journal is not None
+        assert self.learner is not None
+        return self.journal.last + self._n_waiting - self.learner.learned
+
+    def _backlog_seconds(self) -> float:
+        """How long the learner needs for these; 0 if it has stopped, as nobody should wait for it."""
+        assert self.learner is not None
+        return 0.0 if self.learner.failure is not None else self._n_behind * self.learner.seconds_per_example
+
+    def _too_many(self, behind: int) -> Problem:
+        assert self.learner is not None
+        seconds = min(max(math.ceil(behind / 2 * self.learner.seconds_per_example), 1), 60)
+        return Problem(503, f"{behind} examples wait to be learned: send these again later", retry_after=seconds)
+
     async def _committed(self, batch: Batch) -> Receipt:
         future: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
-        self._waiting.append((batch, future))
-        self._n_waiting += len(batch.examples)
-        self._has_work.set()
+        size = len(batch.examples)
+
+        def accept() -> None:
+            self._check_learns()
+            self._waiting.append((batch, future))
+            self._n_waiting += size
+            self._has_work.set()
+
+        self._n_held += size
+        try:
+            await self._turns.enter(size, accept, self.settings.timeout / 2)
+        except asyncio.TimeoutError:
+            raise self._too_many(self._n_behind + self._n_held) from None
+        finally:
+            self._n_held -= size
         return await future
 
     async def _commit_groups(self) -> None:
@@ -167,6 +201,7 @@ class Writer:
                     self._commits.append((time.monotonic(), size))
                 self._n_waiting -= size
                 self.learner.wake()
+                self._wake_waiting()  # a commit that failed makes room, too
 
     # --- queries of the live model --------------------------------------------------------------------------------
 

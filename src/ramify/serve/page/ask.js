@@ -128,7 +128,7 @@ function hideWhy() {
   find("why").hidden = true;
 }
 
-// The text with the spans that support the label; a later span inside an earlier one is left out.
+// The text with the spans for and against the label; a later span inside an earlier one is left out.
 // Positions count characters as Python does, which are not always JavaScript's units.
 function marked(text, spans) {
   const characters = [...text];
@@ -137,9 +137,9 @@ function marked(text, spans) {
   for (const span of spans) {
     if (span.start < end) continue;
     parts.push(characters.slice(end, span.start).join(""));
-    const kind = span.value > 0 ? "for" : "against";
+    const kind = span.weight > 0 ? "for" : "against";
     const words = characters.slice(span.start, span.end).join("");
-    parts.push(element("mark", { className: kind, title: `${kind}: ${span.value.toFixed(2)}` }, words));
+    parts.push(element("mark", { className: kind, title: `${kind}: ${span.weight.toFixed(2)}` }, words));
     end = span.end;
   }
   parts.push(characters.slice(end).join(""));
