@@ -65,7 +65,13 @@ public:
         model_.is_multiclass = is_multiclass;
         const nb::gil_scoped_release release;  // the checks read the whole model, and others may be asked meanwhile
         model_.attach();
+        if (b.rows.size() >= beyond_caches) eager = 0.6f;
     }
+
+    /// SearchSettings::eager. Blocks that do not fit the caches are fetched for several rows of a round at once, which
+    /// saves more than the blocks cost that are opened in vain. One row is searched in the same rounds: with slack the
+    /// order decides what is left out.
+    float eager = 1.0f;
 
     CountedAnswers search(const CsrInput& x, std::optional<std::int64_t> top_k, float threshold,
                           const std::optional<Floats>& node_threshold, std::int64_t beam, int n_threads,
@@ -90,7 +96,9 @@ public:
         thread_local SearchScratch s;
         s.x.clear();
         model_.features.append(view(indices), view(values), s.x);
-        model_.search(s.x, checked_settings(top_k, threshold, beam, bound), s);
+        SearchSettings settings = checked_settings(top_k, threshold, beam, bound);
+        settings.eager = eager;
+        model_.search(s.x, settings, s);
         return row_answer(s.found);
     }
 
@@ -182,12 +190,13 @@ public:
     /// enough rows that many open the same nodes, but so few that every thread has work and long answers fit into
     /// memory.
     std::int64_t rows_side_by_side(const SearchSettings& settings, std::int64_t n_rows, int n_threads) const {
-        constexpr std::size_t beyond_caches = std::size_t{256} << 20;
         const std::int64_t most = model_.blocks.rows.size() < beyond_caches ? 64 : settings.top_k > 1000 ? 256 : 16384;
         return std::clamp<std::int64_t>((n_rows + n_threads - 1) / n_threads, 1, most);
     }
 
 private:
+    static constexpr std::size_t beyond_caches = std::size_t{64} << 20;
+
     struct Answer {
         CsrAnswers<Found> answers;
         std::vector<std::int32_t> n_blocks;  ///< per row, if asked for
@@ -201,6 +210,7 @@ private:
         const CsrView X = x.checked(model_.features.n_features, "X");
         SearchSettings settings =
             checked_settings(top_k.value_or(std::numeric_limits<std::int64_t>::max()), threshold, beam, bound);
+        settings.eager = eager;
         if (node_threshold) {
             settings.node_threshold = view(*node_threshold);
             check_node_threshold(settings.node_threshold);

@@ -109,6 +109,7 @@ private:
             throw nb::value_error("node_threshold needs an array for each tree");
         std::vector<SearchSettings> settings(models_.size(),
                                              BoundModel::checked_settings(top_k, threshold, beam, bound));
+        for (std::size_t t = 0; t < models_.size(); ++t) settings[t].eager = models_[t]->eager;
         for (std::size_t t = 0; t < node_threshold.size(); ++t) {
             settings[t].node_threshold = view(node_threshold[t]);
             models_[t]->check_node_threshold(settings[t].node_threshold);

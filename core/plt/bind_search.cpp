@@ -41,6 +41,9 @@ void bind_search(nb::module_& m) {
                       const BoundModel::LinkTable&, float, float, bool>(),
              "blocks"_a, "tree"_a, "features"_a, "link"_a, "link_slopes"_a, "link_low"_a, "link_step"_a,
              "is_multiclass"_a)
+        .def_rw(
+            "eager", &BoundModel::eager,
+            "Nodes of at least this share of the best one's probability are opened together with it; 1: one by one.")
         .def("search", &BoundModel::search, "X"_a, "top_k"_a.none(), "threshold"_a, "node_threshold"_a.none(), "beam"_a,
              "n_threads"_a, "bound"_a = 0.0f,
              "CSR parts of the answer, rows sorted by label, and the number of inner products taken.")

@@ -24,7 +24,7 @@ namespace ramify {
 struct SearchScratch {
     ScoreScratch score;
     std::vector<Entry> x;
-    std::vector<std::pair<float, std::int32_t>> open, next;  ///< of a beam
+    std::vector<std::pair<float, std::int32_t>> open, next;  ///< of a beam, or of a round
     BestFirst best;
     std::vector<Found> found;
     std::vector<float> probability;       ///< per node, for named labels
@@ -49,7 +49,8 @@ struct BatchScratch {
     std::vector<std::size_t> begin;  ///< per row, and one more
     std::vector<BestFirst> search;   ///< per row
     std::vector<Visit> visits, next;
-    std::vector<OpenedBlocks> opened;  ///< per row, if they are wanted
+    std::vector<std::uint8_t> is_asked;  ///< per row: whether it opened nodes in this round
+    std::vector<OpenedBlocks> opened;    ///< per row, if they are wanted
     bool keeps_opened = false;
 
     void clear() {
@@ -159,8 +160,8 @@ struct LabelTreeModel {
         auto& next = batch.next;
         next.clear();
         auto advance = [&](std::int32_t row) {
-            BatchScratch::Visit visit{0, row, 0};
-            if (next_block(batch.search[row], settings, visit.probability, visit.node)) next.push_back(visit);
+            next_round(batch.search[row], settings,
+                       [&](float p, std::int32_t node) { next.push_back({node, row, p}); });
         };
         for (std::size_t i = 0; i < n; ++i) {
             batch.search[i].clear();
@@ -174,13 +175,16 @@ struct LabelTreeModel {
             batch.visits.swap(next);
             next.clear();
             std::sort(batch.visits.begin(), batch.visits.end());
+            batch.is_asked.assign(n, 0);
             for (std::size_t k = 0; k < batch.visits.size(); ++k) {
                 if (k % 64 == 0 && watch.should_stop()) return;
                 const auto [node, row, p] = batch.visits[k];
                 open_node(node, p, batch.row(row), settings, batch.search[row], scratch,
                           batch.keeps_opened ? &batch.opened[row] : nullptr);
-                advance(row);
+                batch.is_asked[row] = 1;
             }
+            for (std::size_t i = 0; i < n; ++i)
+                if (batch.is_asked[i]) advance(static_cast<std::int32_t>(i));
         }
         for (std::size_t i = 0; i < n; ++i) batch.search[i].finish();
     }
@@ -235,11 +239,13 @@ private:
         for (int c = 0; c < n; ++c) logits[c] *= scale;
     }
 
-    /// The next node to open that has a block; the others have no children that could be true.
-    bool next_block(BestFirst& search, const SearchSettings& settings, float& p, std::int32_t& node) const {
-        while (search.next(settings, p, node))
-            if (blocks.has(node)) return true;
-        return false;
+    /// The nodes of the next round that have a block; the others have no children that could be true.
+    template <class Open>
+    void next_round(BestFirst& search, const SearchSettings& settings, Open&& open) const {
+        search.next_round(settings, [&](float p, std::int32_t node) {
+            if (blocks.has(node)) open(p, node);
+            return blocks.has(node);
+        });
     }
 
     void open_node(std::int32_t node, float p, std::span<const Entry> x, const SearchSettings& settings,
@@ -264,9 +270,14 @@ private:
         const float root = root_probability(x, scratch);
         if (opened) opened->root = root;
         search.reach(settings, root, 0, tree.label[0]);
-        float p;
-        for (std::int32_t node; next_block(search, settings, p, node);)
-            open_node(node, p, x, settings, search, scratch, opened);
+        for (;;) {
+            auto& round = scratch.open;
+            round.clear();
+            next_round(search, settings, [&](float p, std::int32_t node) { round.emplace_back(p, node); });
+            if (round.empty()) return;
+            std::ranges::sort(round, {}, &std::pair<float, std::int32_t>::second);  // as in a batch
+            for (const auto& [p, node] : round) open_node(node, p, x, settings, search, scratch, opened);
+        }
     }
 
     /// The `beam` most probable nodes of each level are opened, best first; the leaves met on the way are the

@@ -31,6 +31,7 @@ struct SearchSettings {
     std::span<const float> node_threshold = {};  ///< per node: the least threshold below it; a leaf's own
     std::int64_t beam = 0;                       ///< nodes kept per level; 0: exact
     float at_stake = 1.0f;  ///< a node is opened only if this share of its probability is not beaten; 1: exact
+    float eager = 1.0f;     ///< nodes of at least this share of the best one's probability are opened in its round
 
     bool admits(float p, std::int32_t node) const {
         return p > 0.0f && p >= (node_threshold.empty() ? threshold : std::max(threshold, node_threshold[node]));
@@ -90,6 +91,17 @@ public:
         std::ranges::pop_heap(open_, is_worse);
         open_.pop_back();
         return true;
+    }
+
+    /// Calls open(probability, node) for the nodes of the next round, best first; none if the answer is complete.
+    ///
+    /// Opening more than the best one costs blocks that the answer may turn out not to need, but rounds are few, so
+    /// that many rows meet at a node. An exact answer does not depend on the order.
+    template <class Open>
+    void next_round(const SearchSettings& settings, Open&& open) {
+        float p, least = -1;
+        for (std::int32_t node; !open_.empty() && open_.front().first >= least && next(settings, p, node);)
+            if (open(p, node) && least < 0) least = settings.eager * p;
     }
 
     void finish() { std::sort(found.begin(), found.end()); }

@@ -63,6 +63,23 @@ def test_one_row_is_answered_as_in_a_batch_with_a_beam_and_slack_too(model, top_
         assert list(zip(labels.tolist(), probabilities, strict=True)) == expected
 
 
+@given(searches(), st.integers(1, 6), st.sampled_from([0.0, 0.3, 0.9]), st.sampled_from([0.0, 0.4]))
+def test_nodes_opened_in_rounds_change_no_answer_and_rows_alone_agree(model, top_k, eager, slack):
+    core = model.trained.core
+    one_by_one, blocks, _ = model.trained.trace(model.X, top_k=top_k, threshold=0.0)
+    core.eager = eager
+    in_rounds, more_blocks, missed = model.trained.trace(model.X, top_k=top_k, threshold=0.0)
+    assert same(in_rounds, one_by_one)
+    assert (more_blocks >= blocks).all()
+    assert not missed.any()
+    everything = model.trained.search(model.X, top_k=None, threshold=0.0)
+    assert same(model.trained.search(model.X, top_k=None, threshold=0.05), keep_best(everything, None, 0.05))
+    batch = answer_rows(model.trained.search(model.X, top_k=top_k, threshold=0.0, slack=slack))
+    for row, expected in enumerate(batch):
+        labels, probabilities = core.search_row(*row_arrays(model.X[[row]]), top_k, 0.0, 0, slack)
+        assert list(zip(labels.tolist(), probabilities, strict=True)) == expected
+
+
 @pytest.mark.parametrize("slack", [-0.1, 1.0, float("nan")])
 def test_slack_outside_its_range_is_refused(slack):
     rng = np.random.default_rng(0)
