@@ -133,7 +133,8 @@ def test_far_logits_give_probabilities_within_bounds(logit):
 def test_a_link_map_is_linear_between_and_beyond_its_knots(seed, n_knots):
     rng = np.random.default_rng(seed)
     logits = np.cumsum(rng.random((2, n_knots)), axis=1).astype(np.float32) - np.float32(3)
-    low, step = float(np.float32(rng.uniform(-3, 0))), float(np.float32(rng.uniform(0.05, 1)))
+    step = float(np.float32(rng.uniform(0.05, 1)))
+    low = float(np.float32(-step * (n_knots - 1) * rng.uniform(0.01, 0.99)))  # a grid holds the score 0
     scores = np.concatenate([rng.uniform(-9, 9, 50), low + step * np.arange(n_knots)]).astype(np.float32)
     trained = scoring_tree(np.array([[127, 127]]), np.full(2, 1 / 127, np.float32), Link(logits, low, step))
     expected = expit(link_map(scores.astype(np.float64), logits[1].astype(np.float64), low, step))
