@@ -6,6 +6,7 @@
 
 namespace nb = nanobind;
 
+void bind_answers(nb::module_& m);
 void bind_data(nb::module_& m);
 void bind_trees(nb::module_& m);
 void bind_blocks(nb::module_& m);
@@ -46,6 +47,7 @@ NB_MODULE(_core, m) {
         .def_prop_rw(
             "total", [](const ramify::Progress& p) { return p.total.load(); },
             [](ramify::Progress& p, std::size_t n) { p.total = n; });
+    bind_answers(m);
     bind_data(m);
     bind_trees(m);
     bind_blocks(m);

@@ -26,6 +26,10 @@ class Progress:
     @total.setter
     def total(self, arg: int, /) -> None: ...
 
+def best_first(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> NDArray[numpy.int64]: ...
+
+def label_pairs(indptr: NDArray[numpy.int64], labels: list[Any], probabilities: NDArray[numpy.float32]) -> list[list[tuple[Any, float]]]: ...
+
 class TextError(ValueError):
     pass
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ramify import _core
 from ramify.data.csr import csr_rows
 from ramify.trees.label_tree import LabelTree
 
@@ -32,8 +33,8 @@ def keep_best(answer: sparse.csr_array, top_k: int | None, threshold: Threshold)
 
 def best_first(answer: sparse.csr_array) -> NDArray[np.int64]:
     """Positions of the entries, row by row, the best of a row first and the smaller column first among equals."""
-    row_of = np.repeat(np.arange(answer.shape[0]), np.diff(answer.indptr))
-    return np.lexsort((answer.indices, -answer.data, row_of)).astype(np.int64, copy=False)
+    indptr, indices = answer.indptr.astype(np.int64, copy=False), answer.indices.astype(np.int32, copy=False)
+    return _core.best_first(indptr, indices, answer.data.astype(np.float32, copy=False))
 
 
 def node_thresholds(tree: LabelTree, threshold: Threshold) -> tuple[float, NDArray[np.float32] | None]:

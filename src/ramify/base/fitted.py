@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from ramify import _core
 from ramify.base.answers import Threshold, best_columns, best_first, keep_best, no_entries, one_row, same_columns
 from ramify.base.coherent import CoherentAnswers
 from ramify.base.model import NO_OPTIONS, Model, Query, State
@@ -105,8 +105,8 @@ class FittedModel:
         """The (label, probability) pairs of each row of an answer, best first."""
         order = best_first(answer) if self.coherent is None else self.coherent.best_first(answer)
         labels = self.schema.labels_of(answer.indices[order])
-        pairs = list(zip(labels, answer.data[order].tolist(), strict=True))
-        return [pairs[start:stop] for start, stop in itertools.pairwise(answer.indptr.tolist())]
+        indptr, found = answer.indptr.astype(np.int64, copy=False), answer.data[order].astype(np.float32, copy=False)
+        return _core.label_pairs(indptr, labels, found)
 
     def predict_one(self, x: Any, top_k: int | None = 5, threshold: float | None = None) -> list[tuple[Any, float]]:
         """(label, probability) pairs of one row, best first."""
