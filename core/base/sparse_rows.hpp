@@ -71,8 +71,13 @@ struct FeatureSettings {
             out[n++] = {static_cast<std::uint32_t>(indices[k]), static_cast<float>(values[k] * factor)};
         }
         std::uint32_t last = 0;
-        for (const Entry& e : out.first(n)) last = std::max(last, e.feature);
+        bool rises = true;  // searches rely on it
+        for (std::size_t k = 0; k < n; ++k) {
+            last = std::max(last, out[k].feature);
+            rises &= k == 0 || out[k - 1].feature <= out[k].feature;
+        }
         if (n > 0 && last >= n_features) refuse_changed_rows();
+        if (!rises) std::ranges::stable_sort(out.first(n), {}, &Entry::feature);
         if (bias != 0.0f) out[n++] = {static_cast<std::uint32_t>(n_features), bias};
         return n;
     }

@@ -181,6 +181,10 @@ struct Kernels {
     int (*match_bitmap)(const Entry* x, int n, const std::uint32_t* index, const std::uint8_t* rows, RowMatch* match);
     /// sums[column] += value * weight for all weights of the matched rows.
     void (*add_rows)(const RowMatch* match, int n_matches, const std::uint8_t* rows, float* sums);
+    /// sums[column] += value * weight for the features of x, all in a dense run that begins with `first`; n_columns is
+    /// rounded up to whole groups.
+    void (*add_dense)(const Entry* x, int n, std::uint32_t first, const std::int8_t* weights, int n_columns,
+                      float* sums);
     /// x . w, x by feature number and w a list of n features and weights. The sum is the same for every instruction
     /// set.
     double (*dot_list)(const std::int32_t* feature, const float* weight, std::int64_t n, const float* x);

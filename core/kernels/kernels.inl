@@ -323,6 +323,8 @@ void add_rows(const RowMatch* match, int n_matches, const std::uint8_t* rows, fl
     }
 }
 
+#include "kernels/dense.inl"
+
 constexpr int link_block = 64;  // columns whose places on the link map are found together
 
 void to_logits(float* sums, const float* scale, const float* rate, int n, LinkMap map) {
@@ -376,6 +378,7 @@ const Kernels RAMIFY_KERNELS{
     solve_tile,
     match_bitmap,
     add_rows,
+    add_dense,
     dot_list,
     dot_bitmap,
     to_logits,

@@ -18,6 +18,7 @@
 #include "base/freed_memory.hpp"
 #include "base/hashing.hpp"
 #include "kernels/kernels.hpp"
+#include "plt/dense_run.hpp"
 #include "plt/panel_rows.hpp"
 #include "trees/label_tree.hpp"
 
@@ -31,7 +32,8 @@ struct PanelRecord {
     std::int64_t first_column;  ///< into column_child, column_scale, column_rate
     std::int64_t n_columns;
     std::int64_t n_rows;
-    std::int64_t bucket_bits;  ///< bitmap_index, hashed_index, or the logarithm of the number of buckets
+    std::int64_t bucket_bits;  ///< bitmap_index, hashed_index, or the logarithm of the number of buckets; plus
+                               ///< dense_run_mark if the rows begin with a dense run
     std::int64_t index_begin;  ///< into index
     std::int64_t row_begin;    ///< into rows; of a hashed panel the number of its first tile
     std::int64_t n_bytes;      ///< of all its rows
@@ -59,19 +61,23 @@ struct FrozenPanel {
     std::vector<std::uint8_t> rows;
 
     FrozenPanel(Panel&& panel, std::int64_t n_features) {
-        RowWriter writer(panel, n_features);
         record.node = panel.node;
         record.n_columns = static_cast<std::int64_t>(panel.child.size());
+        rows = take_dense_run(panel);
+        RowWriter writer(panel, n_features);
         record.n_rows = static_cast<std::int64_t>(panel.feature.size());
-        record.bucket_bits = writer.bucket_bits;
-        record.n_bytes = static_cast<std::int64_t>(writer.rows.size());
+        record.bucket_bits = writer.bucket_bits + (rows.empty() ? 0 : dense_run_mark);
         child = std::move(panel.child);
         scale = std::move(panel.scale);
         rate = std::move(panel.rate);
         rate.resize(child.size(), 0.0f);
         index = std::move(writer.index);
-        rows = std::move(writer.rows);
+        if (rows.empty())
+            rows = std::move(writer.rows);
+        else
+            rows.insert(rows.end(), writer.rows.begin(), writer.rows.end());
         rows.shrink_to_fit();
+        record.n_bytes = static_cast<std::int64_t>(rows.size());
     }
 };
 
@@ -170,11 +176,16 @@ struct FrozenBlocks : BlockArrays<ArrayView> {
             const HashedTile hashed(p.node, p.row_begin + tile, stride, table.size());
             return table[static_cast<std::size_t>(hashed.slot(feature)) * stride + column % max_tile_columns];
         }
+        const PanelParts parts = parts_of(p);
+        if (parts.run.has(feature))
+            return static_cast<float>(
+                       parts.run.weights[std::size_t{feature - parts.run.first} * dense_stride(p.n_columns) + column]) *
+                   column_scale[p.first_column + column];
         const Entry x{feature, 1.0f};
         RowMatch match;
-        if (match_rows(p, {&x, 1}, &match) == 0) return 0.0f;
+        if (match_rows(p, parts, {&x, 1}, &match) == 0) return 0.0f;
         alignas(64) float sums[max_panel_columns] = {};
-        kernels().add_rows(&match, 1, rows.data() + p.row_begin, sums);
+        kernels().add_rows(&match, 1, parts.chunks, sums);
         return sums[column] * column_scale[p.first_column + column];
     }
 
@@ -183,15 +194,31 @@ private:
         return std::min<int>(max_tile_columns, static_cast<int>(p.n_columns) - tile * max_tile_columns);
     }
 
-    /// The features of x that the panel knows; returns how many. Room for as many as x has.
-    int match_rows(const PanelRecord& p, std::span<const Entry> x, RowMatch* match) const {
-        const std::uint8_t* bytes = rows.data() + p.row_begin;
+    /// The bytes of a panel: its dense run, without features if it has none, and the chunks of all other features.
+    struct PanelParts {
+        DenseRun run;
+        const std::uint8_t* chunks = nullptr;
+        std::int64_t bucket_bits = 0, n_bytes = 0;  ///< of the chunks
+    };
+    PanelParts parts_of(const PanelRecord& p) const {
+        PanelParts parts{{}, rows.data() + p.row_begin, p.bucket_bits, p.n_bytes};
+        if (!has_dense_run(p.bucket_bits)) return parts;
+        parts.run = DenseRun::read(parts.chunks);
+        parts.bucket_bits -= dense_run_mark;
+        parts.chunks += parts.run.n_bytes(p.n_columns);
+        parts.n_bytes -= parts.run.n_bytes(p.n_columns);
+        return parts;
+    }
+
+    /// The features of x that the panel's chunks know; returns how many. Room for as many as x has.
+    int match_rows(const PanelRecord& p, const PanelParts& parts, std::span<const Entry> x, RowMatch* match) const {
+        const std::uint8_t* bytes = parts.chunks;
         const std::uint32_t* begin = index.data() + p.index_begin;
-        if (p.bucket_bits == bitmap_index)
+        if (parts.bucket_bits == bitmap_index)
             return kernels().match_bitmap(x.data(), static_cast<int>(x.size()), begin, bytes, match);
         constexpr std::size_t ahead = 8;
-        const std::uint32_t last = (1u << p.bucket_bits) - 1;
-        const int n_key_bytes = key_bytes(n_features, p.bucket_bits);
+        const std::uint32_t last = (1u << parts.bucket_bits) - 1;
+        const int n_key_bytes = key_bytes(n_features, parts.bucket_bits);
         int n = 0;
         for (std::size_t k = 0; k < x.size(); ++k) {
             if (k + ahead < x.size()) __builtin_prefetch(bytes + (begin[x[k + ahead].feature & last] & ~wide_chunk));
@@ -199,7 +226,7 @@ private:
             if (at == (begin[bucket + 1] & ~wide_chunk)) continue;
             const std::uint8_t n_rows = bytes[at];
             for (std::uint8_t place = 0; place < n_rows; ++place)
-                if (read_key(bytes + at + 1, place, n_key_bytes) == x[k].feature >> p.bucket_bits) {
+                if (read_key(bytes + at + 1, place, n_key_bytes) == x[k].feature >> parts.bucket_bits) {
                     match[n++] = {(at + 1 + n_rows * n_key_bytes) | (begin[bucket] & wide_chunk), place, n_rows,
                                   x[k].value};
                     break;
@@ -236,41 +263,50 @@ private:
         if (p.n_rows < 0 || p.n_rows > n_features || p.n_bytes >= wide_chunk ||
             !inside(p.row_begin, p.n_bytes, rows.size()))
             refuse_arrays("panel rows");
-        const bool is_sound = p.bucket_bits == bitmap_index ? are_words_sound(p) : are_buckets_sound(p);
+        if (has_dense_run(p.bucket_bits)) {
+            if (p.n_bytes < dense_header) refuse_arrays("rows");
+            const DenseRun run = DenseRun::read(rows.data() + p.row_begin);
+            if (std::int64_t{run.first} + run.n_features > n_features || run.n_bytes(p.n_columns) > p.n_bytes)
+                refuse_arrays("rows");
+        }
+        const PanelParts parts = parts_of(p);
+        const bool is_sound =
+            parts.bucket_bits == bitmap_index ? are_words_sound(p, parts) : are_buckets_sound(p, parts);
         if (!is_sound) refuse_arrays("rows");
     }
 
     /// Chunks follow each other without gaps, so that one walk over the bytes has seen all that a search can reach.
-    bool are_words_sound(const PanelRecord& p) const {
+    bool are_words_sound(const PanelRecord& p, const PanelParts& parts) const {
         const std::int64_t n_words = (n_features + features_per_word - 1) / features_per_word;
         if (p.index_begin < 0 || p.index_begin > std::ssize(index) || 3 * n_words > std::ssize(index) - p.index_begin)
             refuse_arrays("index");
-        const std::uint8_t* bytes = rows.data() + p.row_begin;
+        const std::uint8_t* bytes = parts.chunks;
         std::int64_t at = 0, n_rows = 0;
         for (std::int64_t w = 0; w < n_words; ++w) {
             const std::uint32_t* entry = index.data() + p.index_begin + 3 * w;
             const int n = std::popcount(entry[1]) + std::popcount(entry[2]);
             if ((entry[0] & ~wide_chunk) != at) return false;
-            const std::int64_t size = checked_chunk(bytes + at, entry[0] & wide_chunk, n, p.n_bytes - at, p.n_columns);
+            const std::int64_t size =
+                checked_chunk(bytes + at, entry[0] & wide_chunk, n, parts.n_bytes - at, p.n_columns);
             if (size < 0) return false;
             at += size;
             n_rows += n;
         }
-        return at == p.n_bytes && n_rows == p.n_rows;
+        return at == parts.n_bytes && n_rows == p.n_rows;
     }
 
-    bool are_buckets_sound(const PanelRecord& p) const {
-        if (p.bucket_bits < 0 || p.bucket_bits > 30) refuse_arrays("panel index");
-        const std::int64_t n_buckets = std::int64_t{1} << p.bucket_bits;
+    bool are_buckets_sound(const PanelRecord& p, const PanelParts& parts) const {
+        if (parts.bucket_bits < 0 || parts.bucket_bits > 30) refuse_arrays("panel index");
+        const std::int64_t n_buckets = std::int64_t{1} << parts.bucket_bits;
         if (p.index_begin < 0 || p.index_begin > std::ssize(index) || n_buckets + 1 > std::ssize(index) - p.index_begin)
             refuse_arrays("index");
         const std::uint32_t* begin = index.data() + p.index_begin;
-        const std::uint8_t* bytes = rows.data() + p.row_begin;
-        const int n_key_bytes = key_bytes(n_features, p.bucket_bits);
+        const std::uint8_t* bytes = parts.chunks;
+        const int n_key_bytes = key_bytes(n_features, parts.bucket_bits);
         std::int64_t at = 0, n_rows = 0;
         for (std::int64_t b = 0; b < n_buckets; ++b) {
             const std::int64_t end = begin[b + 1] & ~wide_chunk;
-            if ((begin[b] & ~wide_chunk) != at || end < at || end > p.n_bytes) return false;
+            if ((begin[b] & ~wide_chunk) != at || end < at || end > parts.n_bytes) return false;
             if (end == at) continue;
             const int n = bytes[at];
             const std::int64_t header = 1 + n * n_key_bytes;
@@ -281,7 +317,7 @@ private:
             at = end;
             n_rows += n;
         }
-        return at == p.n_bytes && (begin[n_buckets] & ~wide_chunk) == at && n_rows == p.n_rows;
+        return at == parts.n_bytes && (begin[n_buckets] & ~wide_chunk) == at && n_rows == p.n_rows;
     }
 
     void score_panel(const PanelRecord& p, std::span<const Entry> x, ScoreScratch& scratch, LinkMap map) const {
@@ -312,9 +348,27 @@ private:
     }
 
     void sum_rows(const PanelRecord& p, std::span<const Entry> x, ScoreScratch& scratch, float* sums) const {
+        const PanelParts parts = parts_of(p);
+        if (parts.run.n_features > 0) {
+            const std::span<const Entry> dense = parts.run.part_of(x);
+            const int stride = dense_stride(p.n_columns);
+            auto add_others = [&](std::span<const Entry> others) {
+                if (p.n_rows > 0 && !others.empty()) add_chunks(p, parts, others, scratch, sums);
+            };
+            add_others({x.begin(), dense.begin()});  // in order of feature, as without a run
+            kernels().add_dense(dense.data(), static_cast<int>(dense.size()), parts.run.first, parts.run.weights,
+                                stride, sums);
+            add_others({dense.end(), x.end()});
+            return;
+        }
+        add_chunks(p, parts, x, scratch, sums);
+    }
+
+    void add_chunks(const PanelRecord& p, const PanelParts& parts, std::span<const Entry> x, ScoreScratch& scratch,
+                    float* sums) const {
         scratch.match.resize(x.size() + 1);
-        const int n = match_rows(p, x, scratch.match.data());
-        kernels().add_rows(scratch.match.data(), n, rows.data() + p.row_begin, sums);
+        const int n = match_rows(p, parts, x, scratch.match.data());
+        kernels().add_rows(scratch.match.data(), n, parts.chunks, sums);
     }
 };
 

@@ -76,8 +76,10 @@ struct NodeProblem {
     std::vector<std::int32_t> child, column_of_child;
     std::vector<float> rate;  ///< of each column: log of the share of the training rows, by weight, that have it
     std::size_t n_train = 0;  ///< rows beyond these are held out, for scoring
+    bool is_full = false;     ///< every training row has every feature: dropping small weights would save nothing
     std::vector<std::int32_t> number;  ///< scratch: feature -> number + 1, 0 for none; always zero between nodes
 
+    float prune(float given) const { return is_full ? 0.0f : given; }
     bool has_numbers() const { return !place.empty(); }
     Place place_of(std::uint32_t number) const { return has_numbers() ? place[number] : Place{number, 1.0f}; }
 
@@ -137,7 +139,10 @@ public:
                 if (!row_weight_.empty()) p.weight.push_back(row_weight_[i]);
                 non_zeros += X_.length(i);
             }
-            if (!held_out) p.n_train = p.row.size();
+            if (!held_out) {
+                p.n_train = p.row.size();
+                p.is_full = p.n_train > 0 && non_zeros == p.n_train * static_cast<std::size_t>(n_features_);
+            }
         }
         const auto n_columns = static_cast<std::size_t>(n_features_);
         if (non_zeros > 8 * n_columns)

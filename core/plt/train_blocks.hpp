@@ -97,7 +97,7 @@ public:
             tasks, 1, [&](const NodeTask& task, int) -> const SolverSettings& { return solver_of(task.node); },
             progress,
             [&](const NodeTask& task, int owner) {
-                prune[owner] = solver_of(task.node).prune;
+                prune[owner] = problem_[owner].prune(solver_of(task.node).prune);
                 tiles[owner].resize(std::max<std::size_t>(tiles[owner].size(), problem_[owner].n_tiles()));
             },
             [&](int owner, int tile, int, int stride, const TileScratch& space) {
@@ -166,7 +166,8 @@ public:
                 for (auto& of_solver : scores[owner]) of_solver.resize((p.row.size() - p.n_train) * p.child.size());
             },
             [&](int owner, int tile, int solver, int stride, const TileScratch& space) {
-                score_held_out(problem_[owner], tile, stride, space, solvers.prune(solver), scores[owner][solver]);
+                score_held_out(problem_[owner], tile, stride, space, problem_[owner].prune(solvers.prune(solver)),
+                               scores[owner][solver]);
             },
             [&](const NodeTask& task, int owner) {
                 const NodeProblem& p = problem_[owner];

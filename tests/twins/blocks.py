@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from twins.hashing import WORD, mix
@@ -17,6 +19,7 @@ PANEL_FIELDS = (
     "n_bytes",
 )
 BITMAP, HASHED = -1, -2
+DENSE_RUN, LEAST_DENSE = 1 << 20, 64
 GROUP = 8
 DENSE_GROUP = 4
 WIDE_CHUNK, ROW_HAS_GROUPS = 1 << 31, 1 << 15
@@ -36,22 +39,31 @@ DTYPES = {
 
 def freeze(nodes, n_features, index="bitmap"):
     """Arrays of the blocks of `nodes`: node -> (children, bytes of shape (n_features, children), a scale per
-    child), with or without a log rate per child."""
+    child), with or without a log rate per child. `index` may be a list of the kinds of all panels in order."""
     arrays = {name: [] for name in DTYPES}
+    kinds = iter(index if isinstance(index, list) else itertools.repeat(index))
     for node in sorted(nodes):
         children, weights, scales, *rates = nodes[node]
         rates = rates[0] if rates else np.zeros(len(children))
         for first in range(0, len(children), PANEL_COLUMNS):
             columns = slice(first, first + PANEL_COLUMNS)
-            _freeze_panel(arrays, node, children[columns], weights[:, columns], scales[columns], index)
+            _freeze_panel(arrays, node, children[columns], weights[:, columns], scales[columns], next(kinds))
             arrays["column_rate"] += list(rates[columns])
     frozen = {name: np.asarray(values, dtype=DTYPES[name]) for name, values in arrays.items()}
     frozen["panels"] = frozen["panels"].reshape(-1, len(PANEL_FIELDS))
     return frozen
 
 
+def kinds_of_index(arrays):
+    """How the features of each panel are found, for `freeze`."""
+    bits = arrays["panels"][:, PANEL_FIELDS.index("bucket_bits")]
+    return ["bitmap" if b in (BITMAP, BITMAP + DENSE_RUN) else "bucket" for b in bits.tolist()]
+
+
 def _freeze_panel(arrays, node, children, weights, scales, index):
-    features = [feature for feature in range(len(weights)) if weights[feature].any()]
+    run = dense_run(weights)
+    known = [feature for feature in range(len(weights)) if weights[feature].any()]
+    features = [feature for feature in known if feature not in run]
     bits = BITMAP if index == "bitmap" else max(0, len(features).bit_length() - 3)
     index_begin, row_begin = len(arrays["index"]), len(arrays["rows"])
     rows = bytearray()
@@ -72,10 +84,34 @@ def _freeze_panel(arrays, node, children, weights, scales, index):
             rows += b"".join((feature >> bits).to_bytes(n_bytes, "little") for feature in members) + chunk
         arrays["index"] += [len(rows)]
     first_column = len(arrays["column_child"])
+    if run:
+        dense = np.zeros((len(run), -(-weights.shape[1] // GROUP) * GROUP), np.int8)
+        dense[:, : weights.shape[1]] = weights[run.start : run.stop]
+        rows = np.array([run.start, len(run)], "<u4").tobytes() + dense.tobytes() + rows
+        bits += DENSE_RUN
     arrays["panels"] += [[node, first_column, len(children), len(features), bits, index_begin, row_begin, len(rows)]]
     arrays["column_child"] += list(children)
     arrays["column_scale"] += list(scales)
     arrays["rows"] += list(rows)
+
+
+def dense_run(weights):
+    """The neighbouring features, as a range, that save most if every column has a byte, which counts 4/5, for each."""
+    stride = -(-weights.shape[1] // GROUP) * GROUP
+    total = largest = first = last = 0
+    best = range(0)
+    for feature in np.flatnonzero(weights.any(axis=1)).tolist():
+        total -= 4 * stride * (feature - last - 1) if total > 0 else 0
+        if total <= 0:
+            total, first = 0, feature
+        used = [np.count_nonzero(weights[feature, at : at + GROUP]) for at in range(0, weights.shape[1], GROUP)]
+        groups = sum(n >= DENSE_GROUP for n in used)
+        size = 2 + sum(1 + GROUP if n >= DENSE_GROUP else 2 * n for n in used) + (groups > 0)
+        total += 5 * size - 4 * stride
+        last = feature
+        if total > largest:
+            largest, best = total, range(first, feature + 1)
+    return best if len(best) >= LEAST_DENSE else range(0)
 
 
 def key_bytes(n_features, bits):
@@ -114,6 +150,7 @@ def thaw(arrays, n_features):
         if panel["bucket_bits"] == HASHED:
             weights = _hashed_weights(arrays["table"], panel, n_features)
         else:
+            _thaw_run(weights, arrays["rows"], panel)
             for features, is_wide, chunk in _chunks(arrays, panel, n_features):
                 _thaw_chunk(weights, features, is_wide, chunk)
         weights = weights[:, : panel["n_columns"]] * arrays["column_scale"][columns].astype(np.float64)
@@ -121,6 +158,18 @@ def thaw(arrays, n_features):
         before = nodes.get(panel["node"], (children[:0], weights[:, :0]))
         nodes[panel["node"]] = (np.append(before[0], children), np.hstack([before[1], weights]))
     return nodes
+
+
+def _thaw_run(weights, rows, panel):
+    """Read a panel's dense run, if it has one; what is left of `panel` are the other features."""
+    if panel["bucket_bits"] < DENSE_RUN + BITMAP:
+        return
+    panel["bucket_bits"] -= DENSE_RUN
+    first, n = rows[panel["row_begin"] :][:8].view("<u4").tolist()
+    size = n * weights.shape[1]
+    weights[first : first + n] = rows[panel["row_begin"] + 8 :][:size].view(np.int8).reshape(n, -1)
+    panel["row_begin"] += 8 + size
+    panel["n_bytes"] -= 8 + size
 
 
 def _chunks(arrays, panel, n_features):

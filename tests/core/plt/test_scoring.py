@@ -13,7 +13,7 @@ from ramify.models.plt.calibration import IDENTITY, Link
 from ramify.models.plt.trained_tree import TrainedTree
 from ramify.trees import LabelTree, one_level_tree
 from shared.rows import row_arrays
-from twins.blocks import BITMAP, PANEL_FIELDS, freeze, thaw
+from twins.blocks import BITMAP, PANEL_FIELDS, freeze, kinds_of_index, thaw
 from twins.models import block_trainer, random_labels, random_model, random_rows, solver_settings
 from twins.search import label_probabilities, link_map, prepared
 
@@ -93,7 +93,7 @@ def test_trained_blocks_are_written_byte_for_byte_as_the_twin_writes_them(width,
     children, weights = thaw(blocks, n_features + 1)[0]
     numbers = np.rint(weights / blocks["column_scale"].astype(np.float64)).astype(int)
     node = children, numbers, blocks["column_scale"], blocks["column_rate"]
-    again = freeze({0: node}, n_features + 1, ["bucket", "bitmap"][n_features == 100])
+    again = freeze({0: node}, n_features + 1, kinds_of_index(blocks))
     for name in again:
         assert np.array_equal(again[name], blocks[name]), name
 

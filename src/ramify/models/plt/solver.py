@@ -26,7 +26,7 @@ class PLTSolver(BaseEstimator):  # type: ignore[misc]
     tol : float
         Dual steps below this are not taken.
     prune : float
-        Weights of at most this size are dropped.
+        Weights of at most this size are dropped; none where every row has every feature, which would save nothing.
     optimizer : None or FOBOS
         None: dual coordinate descent. FOBOS: stochastic gradient descent with an L2 regulariser on the logistic loss,
         as in Jasinska et al. 2016, appendix B; for weights that nodes share by hashing (`hash_bits`), not calibrated.
