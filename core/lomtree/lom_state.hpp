@@ -78,7 +78,8 @@ inline void from_arrays(const LomArrays<ArrayView>& in, std::int64_t n_labels, L
                              in.trained.size(), in.reached.size()})
         check_arrays(size == n, "one entry a node is needed");
     check_arrays(in.totals.size() == 4, "totals");
-    for (std::int64_t total : in.totals) check_arrays(total >= 0, "totals");
+    // Far below the largest number: learning goes on counting from them.
+    for (std::int64_t total : in.totals) check_arrays(total >= 0 && total <= std::int64_t{1} << 62, "totals");
     check_arrays(in.totals[2] >= 1 && in.totals[2] <= std::int64_t{1} << 32, "totals");
     check_begin(in.class_begin, n, in.class_label.size(), "class_begin");
     for (std::size_t size : {in.class_score.size(), in.class_reached.size(), in.class_trained.size()})
@@ -107,7 +108,8 @@ inline void from_arrays(const LomArrays<ArrayView>& in, std::int64_t n_labels, L
                 has_parent[child] = true;
             }
         }
-        check_arrays(is_count(node.size) && is_count(node.trained) && std::isfinite(node.score) && node.n_recycled >= 0,
+        check_arrays(is_count(node.size) && is_count(node.trained) && std::isfinite(node.score) &&
+                         node.n_recycled >= 0 && node.n_recycled <= 1 << 30,
                      "counts");
         for (std::int64_t k = in.class_begin[v]; k < in.class_begin[v + 1]; ++k) {
             const std::int32_t label = in.class_label[k];

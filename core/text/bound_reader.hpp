@@ -105,7 +105,7 @@ public:
             if (static_cast<std::int64_t>(idf->size()) != columns_.size())
                 throw nb::value_error("idf needs one value for each term");
             for (double value : view(*idf))  // NaN is refused too; larger ones would overflow in the rows
-                if (!(std::abs(value) <= 1e30)) throw nb::value_error("idf must be finite");
+                if (!(std::abs(value) <= 1e30)) throw nb::value_error("idf values must be finite");
             weighting.idf.assign(view(*idf).begin(), view(*idf).end());
         }
         replace([&] { weighting_ = std::move(weighting); });
@@ -215,7 +215,9 @@ public:
     void set_growth(std::int64_t n_texts, const Longs& n_texts_with, bool uses_idf, double smoothing,
                     std::int64_t settles_at) {
         if (columns_.n_buckets) throw nb::value_error("hashed columns do not grow");
-        if (n_texts < 0 || n_texts_with.size() != columns_.vocabulary.size())
+        if (n_texts < 0 || n_texts > std::int64_t{1} << 62)  // learning goes on counting from it
+            throw nb::value_error("n_texts must be between 0 and 2**62");
+        if (n_texts_with.size() != columns_.vocabulary.size())
             throw nb::value_error("n_texts_with needs one count for each term");
         if (uses_idf && weighting_.idf.size() != columns_.vocabulary.size())
             throw nb::value_error("idf needs one value for each term");

@@ -87,14 +87,30 @@ def ask(clf):
             clf.predict_one(TEXTS[0])
 
 
-def attack_arrays(count, seed, name):
-    """Change one array of a model, keep the checksums right, load the model, and query it if it loads."""
+def arrays_of(name):
+    return {key: np.array(array) for key, array in read_model(saved(name)[0])[1].items()}
+
+
+def with_arrays(name, arrays):
+    """A directory with the saved model whose arrays are these, with right checksums."""
     source, manifest = saved(name)
-    arrays = {key: np.array(array) for key, array in read_model(source)[1].items()}
-    names = sorted(arrays)
     directory = source.with_name(f"{name}, arrays")
     directory.mkdir(exist_ok=True)
     path = directory / manifest["files"][0]["name"]
+    content = io.BytesIO()
+    size, checksum = write_tensors(content, arrays)
+    path.unlink(missing_ok=True)  # and not written to: an earlier model may still read it
+    path.write_bytes(content.getvalue())
+    changed_manifest = json.loads(json.dumps(manifest))
+    changed_manifest["files"][0].update(size=size, crc32=f"{checksum:08x}")
+    write_manifest(directory, changed_manifest)
+    return directory
+
+
+def attack_arrays(count, seed, name):
+    """Change one array of a model, keep the checksums right, load the model, and query it if it loads."""
+    arrays = arrays_of(name)
+    names = sorted(arrays)
 
     def one_input(generator):
         chosen = generator.choice(names)
@@ -102,14 +118,7 @@ def attack_arrays(count, seed, name):
         changed = {key: value for key, value in arrays.items() if key != chosen}
         if generator.random() > 0.02:  # else it is missing
             changed[chosen] = array
-        content = io.BytesIO()
-        size, checksum = write_tensors(content, changed)
-        path.unlink(missing_ok=True)  # and not written to: an earlier model may still read it
-        path.write_bytes(content.getvalue())
-        changed_manifest = json.loads(json.dumps(manifest))
-        changed_manifest["files"][0].update(size=size, crc32=f"{checksum:08x}")
-        write_manifest(directory, changed_manifest)
-        clf = save_load.load(directory)
+        clf = save_load.load(with_arrays(name, changed))
         try:
             ask(clf)
         except ValueError as error:
@@ -130,3 +139,39 @@ def test_a_model_with_changed_arrays_is_rejected_or_answers(name):
     outcomes = attack_arrays(n_inputs(100), 5, name)
     report(f"arrays of {name}", outcomes)
     assert outcomes["ModelFileError"]
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "place", "value", "message"),
+    [
+        ("lomtree", "model.arrays.totals", 1, 2**63 - 1, "totals"),  # learning would count beyond it
+        ("lomtree", "model.arrays.n_recycled", 0, 2**31 - 1, "counts"),
+        ("lomtree", "model.arrays.class_reached", 0, 1e6, "sum over the classes"),  # more than reached the node
+        ("lomtree", "model.arrays.reached", 0, 1.0, "sum over the classes"),
+        ("plt", "fitted.schema.vectorizer.1.idf", 3, np.nan, "idf values must be finite"),
+        ("plt", "fitted.schema.vectorizer.1.idf", 0, np.inf, "idf values must be finite"),
+        ("online_plt", "fitted.schema.vectorizer.1.idf", 3, 1e300, "idf values must be finite"),
+        ("spectral", "model.arrays.tree/mass", 0, 0.0, "mass"),
+        ("spectral", "model.arrays.tree/mass", 0, np.nan, "mass"),
+        ("spectral", "model.arrays.tree/mass", 0, -1.0, "mass"),
+    ],
+)
+def test_numbers_that_no_model_has_are_rejected(name, array, place, value, message):
+    arrays = arrays_of(name)
+    arrays[array].reshape(-1)[place] = value
+    with pytest.raises(ModelFileError, match=message):
+        save_load.load(with_arrays(name, arrays))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3e38])
+@pytest.mark.parametrize("array", ["value", "weight", "frequency"])
+def test_nearest_rows_that_are_not_finite_are_rejected_or_answered(array, value):
+    """The coarse index cast what it was told to integers: NaN has none."""
+    arrays = arrays_of("nearest_rows")
+    arrays[f"model.arrays.{array}"][:2] = value
+    directory = with_arrays("nearest_rows", arrays)
+    try:
+        clf = save_load.load(directory)
+    except ModelFileError:
+        return
+    ask(clf)

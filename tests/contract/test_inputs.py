@@ -193,7 +193,7 @@ REFUSED_ROWS = {
     "a single text": (lambda X: "chest pain", r"wrap it in a list"),
     "texts and none": (lambda X: ["chest pain", None], "row 1 is None"),
     "texts and numbers": (lambda X: ["chest pain", 3], "row 1 is 3"),
-    "words in a table": (lambda X: np.array([["a", "b"]]), "could not convert|numeric"),
+    "words in a table": (lambda X: np.array([["a", "b"]]), "row 0, column 0 is 'a'"),
     "feature out of range": (out_of_range, "broken sparse matrix|indices"),
 }
 

@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+from scipy import sparse
+
 from ramify.data.masked import check_no_mask
 
 _DATES = ("date", "time", "duration")
@@ -17,7 +20,7 @@ def shortened(value: Any) -> str:
     >>> shortened("chest pain")
     "'chest pain'"
     """
-    said = repr(value)
+    said = repr(value.item() if isinstance(value, np.generic) else value)
     return said if len(said) <= 60 else said[:57] + "..."
 
 
@@ -79,9 +82,89 @@ def _said_of_odd_rows(X: Any, as_texts: Callable[[Any], Any]) -> str | None:
         return f"row 0 of X is {shortened(first)}: texts are strings, so decode them first"
     if isinstance(X, list | tuple) and any(row is None for row in X):
         return f"row {next(place for place, row in enumerate(X) if row is None)} of X is None"
-    if hasattr(X, "columns"):
-        return _said_of_odd_columns(X, as_texts)
+    said = _said_of_odd_columns(X, as_texts) if hasattr(X, "columns") else None
+    return _said_of_values(X) if said is None else said
+
+
+def _said_of_values(X: Any) -> str | None:
+    """Which value of an array, a list of rows or a table is no finite number, and where; None if it is not known."""
+    if sparse.issparse(X):
+        return _said_of_entries(X)
+    try:
+        values = np.asarray(X)
+    except ValueError:
+        return _said_of_lengths(X)
+    if values.ndim and values.shape[0] == 0 and values.shape[1:2] != (0,):
+        return "X has no rows (0 samples): give at least one; check the filter or the file that it came from"
+    if values.ndim == 1 and values.dtype.kind == "S":
+        return f"row 0 of X is {shortened(values[0])}: texts are strings, so decode them first"
+    if values.ndim != 2:
+        return None
+    if values.dtype.kind == "f":
+        bad = _first(~_is_finite(values.reshape(-1)))
+        return None if bad is None else _said_of_number(values.flat[bad], *divmod(bad, values.shape[1]))
+    if values.dtype.kind not in "OSU":
+        return None
+    for place, value in enumerate(values.flat):
+        row, column = divmod(place, values.shape[1])
+        if value is None or str(value) in ("nan", "NaN", "<NA>", "NaT"):
+            return _said_of_number(float("nan"), row, column)
+        if isinstance(value, str | bytes) and not _is_number(value):
+            return (
+                f"X must hold numbers, but row {row}, column {column} is {shortened(value)}: give texts as a list with "
+                "one string a row, and turn categories into numbers, for instance with scikit-learn's OneHotEncoder"
+            )
     return None
+
+
+def _said_of_entries(X: Any) -> str | None:
+    if X.ndim != 2 or X.dtype.kind != "f":
+        return None
+    entries = X.tocoo()
+    bad = _first(~_is_finite(entries.data))
+    return None if bad is None else _said_of_number(entries.data[bad], int(entries.row[bad]), int(entries.col[bad]))
+
+
+def _said_of_number(value: Any, row: int, column: int) -> str:
+    if np.isnan(value):
+        return (
+            f"Input X contains NaN, a missing value, in row {row}, column {column}: fill it (pandas: X.fillna(0), "
+            "scikit-learn: SimpleImputer) or remove the row"
+        )
+    return (
+        f"Input X contains infinity or a value too large for float32 in row {row}, column {column} ({value}): "
+        "remove or scale it"
+    )
+
+
+def _said_of_lengths(X: Any) -> str | None:
+    """Which row of a list is longer or shorter than the first."""
+    if not isinstance(X, list | tuple) or not all(hasattr(row, "__len__") for row in X):
+        return None
+    other = next((place for place, row in enumerate(X) if len(row) != len(X[0])), None)
+    if other is None:
+        return None
+    return (
+        f"the rows of X differ in length: row 0 has {len(X[0])} values, row {other} has {len(X[other])}; "
+        "give one value for every feature"
+    )
+
+
+def _is_finite(values: Any) -> Any:
+    with np.errstate(over="ignore"):
+        return np.isfinite(values.astype(np.float32, copy=False))
+
+
+def _first(is_bad: Any) -> int | None:
+    return int(np.argmax(is_bad)) if len(is_bad) and is_bad.any() else None
+
+
+def _is_number(value: str | bytes) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _said_of_odd_columns(X: Any, as_texts: Callable[[Any], Any]) -> str | None:

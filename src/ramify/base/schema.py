@@ -75,6 +75,8 @@ class Schema:
 
     def read_training_rows(self, X: Any, new_vectorizer: Any) -> sparse.csr_array:
         """Rows to train on; sets what later rows must look like. `new_vectorizer()` is called if X holds texts."""
+        if holds_no_rows(X):
+            raise ValueError("X has no rows (0 samples): give at least one, a text or a row of numbers, and its labels")
         texts = as_texts(X)
         if texts is not None:
             self.vectorizer = new_vectorizer()
@@ -105,10 +107,15 @@ class Schema:
         texts = as_texts(X)
         if texts is not None:
             return self._text_rows(self._vectorizer_for_texts().transform(texts))
-        if self.vectorizer is not None and holds_no_rows(X):
+        if holds_no_rows(X):
             return no_entries(0, self.n_features)
         self._check_column_names(X)
         rows = read_numbers(X, self.owner, min_features=1)
+        if rows.shape[1] != self.n_features and self.vectorizer is not None:
+            raise ValueError(
+                f"X has {rows.shape[1]} columns of numbers, but this {self.owner} was trained on texts "
+                f"({self.n_features:,} features): give texts, or rows of vectorizer_.transform(texts)"
+            )
         if rows.shape[1] != self.n_features:
             raise ValueError(
                 f"X has {rows.shape[1]} features, but {self.owner} is expecting {self.n_features} features as input"

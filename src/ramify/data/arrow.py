@@ -23,13 +23,18 @@ def pyarrow() -> Any:
 
 @contextlib.contextmanager
 def _arrow_errors(kind: str, path: PathLike) -> Iterator[None]:
+    """Turn what pyarrow raises for a damaged file into a DataError. Many of its errors are Python's own."""
     arrow = pyarrow()
     try:
         yield
-    except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError, arrow.ArrowSerializationError) as error:
-        said = str(error).partition("\n")[0]
+    except (DataError, GeneratorExit):
+        raise
+    except (arrow.ArrowException, ValueError, TypeError, LookupError, OSError, MemoryError, OverflowError) as error:
+        said = str(error).partition("\n")[0] or type(error).__name__
         message = f"this cannot be read as {'Parquet' if kind == 'parquet' else 'Arrow'} ({said})"
-        raise DataError(message, path, hint="the file is truncated or of another format; write it again") from None
+        raise DataError(
+            message, path, hint="the file is truncated, damaged or of another format; write it again"
+        ) from None
 
 
 class ArrowFile:
@@ -63,13 +68,13 @@ class ArrowFile:
         with _arrow_errors(self.kind, self.name):
             file = self._open()
             if self.kind == "parquet":
-                yield from file.iter_batches(batch_size=rows_at_once)
+                yield from map(_validated, file.iter_batches(batch_size=rows_at_once))
                 return
             if hasattr(file, "num_record_batches"):
                 whole: Iterator[Any] = map(file.get_batch, range(file.num_record_batches))
             else:
                 whole = iter(file.to_batches()) if hasattr(file, "to_batches") else iter(file)
-            for batch in whole:
+            for batch in map(_validated, whole):
                 for start in range(0, batch.num_rows, rows_at_once):
                     yield batch.slice(start, rows_at_once)
 
@@ -109,6 +114,12 @@ class ArrowFile:
                 raise DataError(said, self.name, hint="labels are strings or numbers, or lists of them")
             found.append(tuple(labels))  # type: ignore[arg-type]
         return found
+
+
+def _validated(batch: Any) -> Any:
+    """Check offsets and UTF-8, which pyarrow trusts: a damaged file would be read beyond its end."""
+    batch.validate(full=True)
+    return batch
 
 
 def is_string(kind: Any) -> bool:

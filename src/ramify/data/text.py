@@ -35,6 +35,7 @@ _OWN: dict[str, Any] = {
 _OF_SCIKIT_LEARN = ("TfidfVectorizer", "HashingVectorizer")
 _MAY_BE_CALLABLE = ("analyzer", "preprocessor", "tokenizer", "strip_accents")
 _DTYPES = ("float32", "float64")
+LARGEST_IDF = 1e30  # larger ones would overflow in the rows
 
 
 TOKEN_PATTERN = r"(?u)\b\w+\b"
@@ -170,8 +171,10 @@ def vectorizer_from_state(meta: dict[str, Any], arrays: dict[str, NDArray[Any]])
     if not vectorizer.use_idf:
         return _usable(_without_idf(vectorizer))
     idf = np.asarray(arrays["idf"])
-    if idf.shape != (len(terms),) or str(idf.dtype) not in _DTYPES or np.isnan(idf).any():
+    if idf.shape != (len(terms),) or str(idf.dtype) not in _DTYPES:
         raise ValueError(f"the saved TfidfVectorizer needs {len(terms)} idf values")
+    if not (np.abs(idf) <= LARGEST_IDF).all():
+        raise ValueError("the saved TfidfVectorizer: idf values must be finite")
     vectorizer.idf_ = idf
     return _usable(vectorizer)
 

@@ -247,7 +247,7 @@ class StreamTextVectorizer(TextAnalysis):
         if type(n_texts) is not int or n_texts < 0:
             raise ValueError(f"the saved {cls.__name__} has learned {n_texts!r} texts")
         idf = np.asarray(arrays["idf"]) if vectorizer.use_idf else np.zeros(0)
-        if idf.dtype != np.float64 or np.isnan(idf).any():
+        if idf.dtype != np.float64:
             raise ValueError(f"the saved {cls.__name__} needs idf values")
         text, offsets, n_texts_with = (arrays[name] for name in names[:3])
         check_terms(cls.__name__, text, offsets)

@@ -327,7 +327,7 @@ class TextVectorizer(TextAnalysis):
         idf = None
         if self.use_idf:
             idf = np.asarray(arrays["idf"])
-            if idf.shape != (n_terms,) or idf.dtype != np.float64 or np.isnan(idf).any():
+            if idf.shape != (n_terms,) or idf.dtype != np.float64:
                 raise ValueError(f"the saved {type(self).__name__} needs {n_terms} idf values")
         self._adopt(reader, idf, is_fixed)
         if is_fixed:

@@ -135,7 +135,9 @@ class CandidateTree:
         count = np.concatenate([count[kept], head_count.ravel()])
         order = np.lexsort((label, node))
         node, label, count = node[order], label[order], count[order]
-        share = np.clip(count / self.arrays["mass"][node], LEAST_SHARE, 1.0).astype(np.float32)
+        # A node that only rows of weight 0 reached has no mass, and no counts either.
+        mass = np.maximum(self.arrays["mass"][node], np.finfo(np.float32).tiny)
+        share = np.clip(count / mass, LEAST_SHARE, 1.0).astype(np.float32)
         indptr = np.concatenate([[0], np.cumsum(np.bincount(node, minlength=n_nodes))])
         return csr_rows(share, label, indptr, (n_nodes, self.n_labels))
 
@@ -300,6 +302,11 @@ class CandidateTree:
             raise ValueError("head must be strictly increasing")
         if not all(np.isfinite(arrays[name]).all() for name in ("count", "head_count", "label_mass")):
             raise ValueError("count, head_count and label_mass must be finite")
+        mass = arrays["mass"]
+        if not (np.isfinite(mass).all() and (mass >= 0).all()):
+            raise ValueError("mass must be finite and at least 0")
+        if (mass[np.repeat(np.arange(n_nodes), np.diff(begin))] == 0).any():
+            raise ValueError("a node with counted labels must have a mass above 0")
 
 
 def _most_frequent_first(
