@@ -19,6 +19,7 @@ from ramify.serve.backup import back_up
 from ramify.serve.journal import Batch, Journal, JournalError
 from ramify.serve.repair import repair
 from ramify.serve.settings import Settings
+from ramify.serve.snapshots import complete_snapshot
 from ramify.serve.store import open_store
 from ramify.serve.teaching import learn
 from shared.application import application
@@ -171,6 +172,22 @@ def test_a_model_that_was_replaced_does_not_take_over_the_journal(tmp_path):
     ramify.OnlinePLTClassifier(random_state=0).partial_fit(["b"], [["b"]]).save(tmp_path / "live")
     with pytest.raises(JournalError, match="was replaced"):
         open_store(Settings(model=tmp_path / "live"))
+    # Nor do workers answer with the snapshot of the old one until the supervisor has found out.
+    assert complete_snapshot(Settings(model=tmp_path / "live")) is None
+
+
+def test_a_model_that_was_replaced_before_it_was_taught_is_served(tmp_path):
+    for label in ("a", "b"):
+        ramify.OnlinePLTClassifier(random_state=0).partial_fit([label], [[label]]).save(tmp_path / "live")
+        with application(tmp_path / "live") as client:
+            assert [
+                found["label"]
+                for found in client.post("/v1/predict", json={"texts": [label]}).json()["results"][0]["labels"]
+            ] == [label]
+            assert client.get("/v1/progress").json()["n_examples"] == 1
+    with application(tmp_path / "live") as client:
+        client.learn(("c", ["c"]))
+        assert client.get("/v1/progress").json()["n_examples"] == 2
 
 
 def test_a_model_ahead_of_its_journal_goes_on(tmp_path):

@@ -115,6 +115,20 @@ class Journal:
             self._db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, json.dumps(value)))
         self.facts[name] = value
 
+    def begin_again(self) -> None:
+        """Take a new identity; only for a journal without examples, whose model was replaced."""
+        assert self.last == 0
+        self.set_fact("id", uuid.uuid4().hex)
+        self.id = self.facts["id"]
+        with self._transaction():
+            self._db.execute("DELETE FROM facts WHERE name IN ('new', 'base')")
+        for name in ("new", "base"):
+            self.facts.pop(name, None)
+
+    def continues(self, manifest: Mapping[str, Any], notes: Mapping[str, Any]) -> bool:
+        """Whether a model is the one that this journal began with, or was saved by a service with this journal."""
+        return notes.get("journal") == self.id or manifest.get("checksum") == self.facts.get("base")
+
     # --- writing --------------------------------------------------------------------------------------------------
 
     def append(self, batches: Sequence[Batch]) -> list[Receipt]:

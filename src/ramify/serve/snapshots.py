@@ -54,7 +54,9 @@ def read_notes(path: Path) -> dict[str, Any]:
 def complete_snapshot(settings: Settings) -> Snapshots | None:
     """A stored model that has learned every example of its journal, mapped; None if only the writer can tell."""
     try:
-        journal_id, last = _journal_state(settings.journal_path)
+        journal_id, last, is_of_model = _journal_state(settings)
+        if not is_of_model:
+            return None  # a snapshot may be of the model that was here before
         for path in (settings.snapshot_path, settings.model):
             if not (path / MANIFEST).exists() or (journal_id is None and path != settings.model):
                 continue
@@ -69,13 +71,15 @@ def complete_snapshot(settings: Settings) -> Snapshots | None:
     return None
 
 
-def _journal_state(path: Path) -> tuple[str | None, int]:
-    """The journal's id and its last example; None and 0 without a journal."""
-    if not path.exists():
-        return None, 0
-    journal = Journal(path)
+def _journal_state(settings: Settings) -> tuple[str | None, int, bool]:
+    """The journal's id and its last example (None and 0 without a journal), and whether it continues the model."""
+    if not settings.journal_path.exists():
+        return None, 0, True
+    manifest = read_model(settings.model, verify=False)[0] if (settings.model / MANIFEST).exists() else None
+    journal = Journal(settings.journal_path)
     try:
-        return journal.id, journal.last
+        is_of_model = manifest is None or journal.continues(manifest, manifest.get(NOTES, {}))
+        return journal.id, journal.last, is_of_model
     finally:
         journal.close()
 

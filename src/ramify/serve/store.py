@@ -63,14 +63,19 @@ def _journal_of(classifier: Any, settings: Settings) -> Journal:
     journal = Journal(settings.journal_path)
     manifest = read_model(settings.model, verify=False)[0]
     notes, checksum = manifest.get(NOTES, {}), manifest["checksum"]
+    is_foreign = not journal.continues(manifest, notes)
+    if is_foreign and journal.last == 0 and ("base" in journal.facts or "new" in journal.facts):
+        log.warning("the model was replaced before anything was taught", extra={"model": str(settings.model)})
+        journal.begin_again()
     if "base" not in journal.facts and "new" not in journal.facts:
         journal.set_fact("base", checksum)
         journal.set_fact("n_base", int(getattr(classifier, "n_examples_", 0)))
         journal.set_fact("is_multiclass", bool(classifier.is_multiclass_))
-    elif notes.get("journal") != journal.id and checksum != journal.facts.get("base"):
+    elif is_foreign:
         raise JournalError(
-            f"{settings.journal_path} does not belong to the model in {settings.model}: the model was replaced "
-            "after the journal was started\nhint: move the journal away to start a new one, or restore the model"
+            f"{settings.journal_path} holds {journal.last:,} examples taught to another model than the one in "
+            f"{settings.model}: the model was replaced\nhint: move the journal away to start a new one (its examples "
+            "stay usable: `ramify train --journal`), or restore the model"
         )
     position = int(notes.get("sequence", 0))
     if journal.first() > position + 1 and journal.first() <= journal.last:
