@@ -9,7 +9,6 @@ import pytest
 from sklearn.datasets import load_digits
 
 from ramify import (
-from twins.blocks import thaw
     FastXMLClassifier,
     FilterTreeClassifier,
     LOMTreeClassifier,
@@ -19,6 +18,7 @@ from twins.blocks import thaw
     SpectralTreeClassifier,
     TreeSoftmaxClassifier,
 )
+from twins.blocks import thaw
 
 X, y = load_digits(return_X_y=True)
 IS_TRAIN = np.arange(len(y)) % 2 == 0
