@@ -91,10 +91,13 @@ def dense_classes(n_classes=26, rows_per_class=6, n_features=16):
     return (centre[y] + 0.5 * rng.normal(size=(len(y), n_features)) + 2).astype(np.float32), y
 
 
-def test_a_smaller_gap_is_chosen_where_it_helps():
-    report = PLTClassifier(random_state=0).fit(*dense_classes()).fit_report_
-    assert report.gap == min(solver_choice.GAPS)
-    assert dict(report.trials)[report.setting] == min(trial.loss for trial in report.trials)
+def test_epochs_go_on_where_that_helps():
+    def loss(**given):
+        model = PLTClassifier(solver=PLTSolver(C=1.0, positive_weight=2.0, **given), random_state=0)
+        return min(trial.loss for trial in model.fit(*dense_classes()).fit_report_.trials)
+
+    assert loss() < 0.7 * loss(n_epochs=5)
+    assert loss() < 1.01 * loss(n_epochs=20)
 
 
 def test_epochs_are_counted_if_they_are_given_or_if_weights_are_shared():
@@ -201,7 +204,15 @@ def test_all_trees_of_an_ensemble_use_the_choice_of_the_first():
 
 
 @pytest.mark.parametrize(
-    "stored", [5, [1.0, 1.0, 5], [1.0, 1.0, 0, 2.0], ["a", 1.0, 5, 2.0], [-1.0, 1.0, 5, 2.0], [1.0, 1.0, 5, -1.0, 2.0]]
+    "stored",
+    [
+        5,
+        [1.0, 1.0, 5],
+        [1.0, 1.0, 0, 2.0],
+        ["a", 1.0, 5, 2.0],
+        [-1.0, 1.0, 5, 2.0],
+        [1.0, 1.0, 5, -1.0, 2.0],
+    ],
 )
 def test_a_damaged_trial_in_a_file_is_rejected(stored):
     with pytest.raises(ValueError):
