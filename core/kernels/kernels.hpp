@@ -19,6 +19,7 @@ struct SolverSettings {
     float C = 1.0f;                ///< cost of a training error against the L2 norm of the weights
     float positive_weight = 1.0f;  ///< multiplies C for positive examples
     int max_epochs = 5;
+    float gap = 0.0f;  ///< one damped epoch follows the first whose duality gap is below this share of the first's
     float last_step = 0.6f;      ///< the last epoch takes damped steps, which averages the noise of the row order away
     float eps = 0.01f;           ///< dual steps smaller than this are not taken; an epoch without any ends the work
     float prune = 0.1f;          ///< weights of at most this size are dropped

@@ -124,6 +124,60 @@ inline vfloat logistic_step(vfloat y, vfloat score, vfloat dual, vfloat C, float
     return (new_dual - dual) * C;
 }
 
+/// What a row and a column add to the duality gap, which is 0 at the optimum: the loss and its conjugate at the dual
+/// variable, less their product. The weights are those of the moment, so an epoch's sum is a mean over its course.
+inline vfloat hinge_gap(vfloat y, vfloat score, vfloat dual, vfloat half_inverse_C, vfloat C) {
+    const vfloat slack = subtract_product(splat(1.0f), y, score), positive = maximum(slack, vfloat{});
+    return add_product(C * positive * positive, dual, subtract_product(vfloat{} - slack, dual * -0.5f, half_inverse_C));
+}
+
+/// By its lower bound, Pinsker's inequality, which needs no logarithms.
+inline vfloat logistic_gap(vfloat y, vfloat score, vfloat dual, vfloat C) {
+    const vfloat distance = dual - sigmoid(-(y * score));
+    return 2.0f * C * distance * distance;
+}
+
+/// The duality gap of an epoch against that of the first one, over the columns of a tile.
+template <int Groups>
+class EpochGap {
+public:
+    explicit EpochGap(int n_columns) : n_columns_(n_columns) { begin_epoch(); }
+
+    void begin_epoch() {
+        for (double& sum : sums_) sum = 0;
+        for (vfloat& part : parts_) part = vfloat{};
+        n_rows_ = 0;
+    }
+    void add(int group, vfloat gap) { parts_[group] += gap; }
+    void end_row() {
+        if (++n_rows_ % 256 == 0) flush();
+    }
+    /// Whether the epoch that ended has at most this share of the first one's gap.
+    bool is_below(float share) {
+        flush();
+        double total = 0;
+        for (int c = 0; c < n_columns_; ++c) total += sums_[c];
+        if (first_ < 0) {
+            first_ = n_rows_ > 0 ? total : -1;
+            return false;
+        }
+        return total <= share * first_;
+    }
+
+private:
+    void flush() {
+        for (int t = 0; t < Groups; ++t) {
+            for (int lane = 0; lane < lanes; ++lane) sums_[t * lanes + lane] += static_cast<double>(parts_[t][lane]);
+            parts_[t] = vfloat{};
+        }
+    }
+
+    vfloat parts_[Groups];
+    double sums_[Groups * lanes];
+    double first_ = -1;
+    int n_columns_, n_rows_ = 0;
+};
+
 template <int Groups>
 void solve_groups(const TileProblem& p, const SolverSettings& settings) {
     constexpr int all_groups = (1 << Groups) - 1;
@@ -139,8 +193,13 @@ void solve_groups(const TileProblem& p, const SolverSettings& settings) {
     const vfloat eps = splat(settings.eps);
     vfloat score[Groups], step[Groups];
     for (int t = 0; t < Groups; ++t) score[t] = step[t] = vfloat{};
+    EpochGap<Groups> gap(p.n_columns);
+    const bool has_gap = settings.gap > 0;
+    bool is_last = false;
 
-    for (int epoch = p.first_epoch; epoch < p.end_epoch; ++epoch) {
+    for (int epoch = p.first_epoch; epoch < p.end_epoch && !is_last; ++epoch) {
+        is_last = epoch == settings.max_epochs - 1 || (has_gap && gap.is_below(settings.gap));
+        gap.begin_epoch();
         // A fixed order is faster and converges badly: rows are reshuffled for every epoch.
         for (int k = p.n_rows - 1; k > 0; --k) {
             const int j = static_cast<int>(random.below(static_cast<std::uint32_t>(k + 1)));
@@ -148,7 +207,7 @@ void solve_groups(const TileProblem& p, const SolverSettings& settings) {
             p.order[k] = p.order[j];
             p.order[j] = held;
         }
-        const float eta = epoch == settings.max_epochs - 1 ? settings.last_step : 1.0f;
+        const float eta = is_last ? settings.last_step : 1.0f;
         bool moved = false;
         for (int k = 0; k < p.n_rows; ++k) {
             if (k % 4096 == 0 && p.should_stop && p.should_stop(p.watch)) return;
@@ -181,10 +240,13 @@ void solve_groups(const TileProblem& p, const SolverSettings& settings) {
                 vfloat new_dual, d;
                 if (hinge) {
                     bool kept;
-                    d = hinge_step(y, score[t], a, 0.5f / column_C, squared_norm, eta, new_dual, kept);
+                    const vfloat half_inverse_C = 0.5f / column_C;
+                    d = hinge_step(y, score[t], a, half_inverse_C, squared_norm, eta, new_dual, kept);
                     if (!kept) still_active &= ~(1 << t);
+                    if (has_gap) gap.add(t, hinge_gap(y, score[t], a, half_inverse_C, column_C));
                 } else {
                     d = logistic_step(y, score[t], a, column_C, squared_norm, eta, new_dual);
+                    if (has_gap) gap.add(t, logistic_gap(y, score[t], a, column_C));
                 }
                 if (any(absolute(d) > eps)) {
                     changed |= 1 << t;
@@ -192,6 +254,7 @@ void solve_groups(const TileProblem& p, const SolverSettings& settings) {
                     step[t] = d * y;
                 }
             }
+            if (has_gap) gap.end_row();
             p.active[r] = static_cast<std::uint8_t>(still_active);
             if (!changed) continue;
             moved = true;

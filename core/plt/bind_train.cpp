@@ -294,7 +294,7 @@ void bind_blocks(nb::module_& m) {
         .def(
             "__init__",
             [](SolverSettings* self, const std::string& loss, float C, float positive_weight, int max_epochs, float eps,
-               float prune, float learning_rate, float l2) {
+               float prune, float gap, float learning_rate, float l2) {
                 if (loss != "squared_hinge" && loss != "logistic")
                     throw nb::value_error("loss must be 'squared_hinge' or 'logistic'");
                 const bool is_finite =
@@ -302,6 +302,7 @@ void bind_blocks(nb::module_& m) {
                 if (!is_finite || C <= 0 || positive_weight <= 0 || max_epochs < 1)
                     throw nb::value_error("C, positive_weight and max_epochs must be above 0, and all settings finite");
                 if (eps < 0 || prune < 0) throw nb::value_error("eps and prune must not be negative");
+                if (!(gap >= 0 && gap < 1)) throw nb::value_error("gap must be at least 0 and below 1");
                 if (!(learning_rate >= 0 && l2 >= 0 && std::isfinite(learning_rate) && std::isfinite(l2)))
                     throw nb::value_error("learning_rate and l2 must be finite and not negative");
                 auto* s = new (self) SolverSettings;
@@ -311,10 +312,11 @@ void bind_blocks(nb::module_& m) {
                 s->max_epochs = max_epochs;
                 s->eps = eps;
                 s->prune = prune;
+                s->gap = gap;
                 s->learning_rate = learning_rate;
                 s->l2 = l2;
             },
-            nb::kw_only(), "loss"_a, "C"_a, "positive_weight"_a, "max_epochs"_a, "eps"_a, "prune"_a,
+            nb::kw_only(), "loss"_a, "C"_a, "positive_weight"_a, "max_epochs"_a, "eps"_a, "prune"_a, "gap"_a = 0.0f,
             "learning_rate"_a = 0.0f, "l2"_a = 0.0f)
         .def_ro("C", &SolverSettings::C)
         .def_ro("positive_weight", &SolverSettings::positive_weight)
@@ -328,6 +330,7 @@ void bind_blocks(nb::module_& m) {
                 all["max_epochs"] = s.max_epochs;
                 all["eps"] = s.eps;
                 all["prune"] = s.prune;
+                all["gap"] = s.gap;
                 all["learning_rate"] = s.learning_rate;
                 all["l2"] = s.l2;
                 return all;

@@ -14,7 +14,7 @@ from ramify.trees import LabelTree, one_level_tree
 from twins.blocks import thaw
 from twins.models import block_trainer, random_labels, random_rows, random_tree, same_arrays, solver_settings
 from twins.search import prepared
-from twins.solver import primal_objective, solve
+from twins.solver import primal_objective, relative_gaps, solve
 
 LOSSES = ["squared_hinge", "logistic"]
 
@@ -190,3 +190,27 @@ def test_a_single_leaf_has_nothing_to_train():
     X, Y = random_rows(np.random.default_rng(0), 10, 4), sparse.csr_array(np.ones((10, 1), np.float32))
     blocks = block_trainer(X, Y, LabelTree([-1], [0])).train(solver_settings())
     assert len(blocks["panels"]) == 0
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("gap", [0.3, 0.05, 0.01])
+@pytest.mark.parametrize("width", [5, 20])
+def test_the_last_epoch_is_the_one_after_the_gap_is_reached(loss, gap, width):
+    rng = np.random.default_rng(width)
+    X, Y = random_rows(rng, 60, 8), random_labels(rng, 60, width)
+    children, weights = trained_weights(X, Y, one_level(width), loss=loss, max_epochs=60, gap=gap)
+    x = prepared(X.toarray(), True, 0.5)
+    in_order = Y.toarray()[:, children]
+    settings = {"loss": loss, "C": 1.0, "positive_weight": 1.0, "eps": 0.0, "seed": 0}
+    gaps = relative_gaps(x, in_order, n_epochs=50, **settings)
+    reached = 1 + int(np.argmax(gaps <= gap))
+    assert 1 < reached < 50
+    expected = trained_weights(X, Y, one_level(width), loss=loss, max_epochs=reached + 1)[1]
+    np.testing.assert_array_equal(weights, expected)
+
+
+def test_a_gap_that_is_never_reached_leaves_the_number_of_epochs():
+    rng = np.random.default_rng(0)
+    X, Y = random_rows(rng, 60, 8), random_labels(rng, 60, 5)
+    ends = [trained_weights(X, Y, one_level(5), max_epochs=7, gap=gap)[1] for gap in (0.0, 1e-30)]
+    np.testing.assert_array_equal(*ends)

@@ -91,23 +91,44 @@ def dense_classes(n_classes=26, rows_per_class=6, n_features=16):
     return (centre[y] + 0.5 * rng.normal(size=(len(y), n_features)) + 2).astype(np.float32), y
 
 
-def test_more_epochs_are_chosen_where_they_help():
-    model = PLTClassifier(random_state=0).fit(*dense_classes())
-    assert model.fit_report_.n_epochs == 20
-    losses = {trial[:3]: trial.loss for trial in model.fit_report_.trials}
-    assert losses[model.fit_report_[:3]] == min(losses.values())
+def test_epochs_go_on_where_that_helps():
+    def loss(**given):
+        model = PLTClassifier(solver=PLTSolver(C=1.0, positive_weight=2.0, **given), random_state=0)
+        return min(trial.loss for trial in model.fit(*dense_classes()).fit_report_.trials)
+
+    assert loss() < 0.7 * loss(n_epochs=5)
+    assert loss() < 1.01 * loss(n_epochs=20)
+
+
+def test_epochs_are_counted_if_they_are_given_or_if_weights_are_shared():
+    def chosen(solver, **given):
+        return PLTClassifier(solver=solver, random_state=0, **given).fit(DATA.X, DATA.Y).fit_report_
+
+    assert chosen(PLTSolver(n_epochs=7)).setting[2:] == (7, 0.0)
+    assert chosen(PLTSolver(n_epochs=7, gap=0.1)).setting[2:] == (7, 0.1)
+    assert chosen(PLTSolver(gap=0.1)).setting[2:] == (solver_choice.MOST_EPOCHS, 0.1)
+    shared = chosen(None, hash_bits=16)
+    assert shared.n_epochs in solver_choice.SHARED_EPOCHS
+    assert shared.gap == 0
+
+
+@pytest.mark.parametrize("gap", [-0.1, 1.0, float("nan"), "0.1"])
+def test_a_gap_out_of_range_is_refused(gap):
+    with pytest.raises(ValueError, match="gap must be"):
+        PLTClassifier(solver=PLTSolver(gap=gap)).fit(DATA.X, DATA.Y)
 
 
 def test_the_report_holds_every_trial_and_survives_saving(tmp_path):
     model = PLTClassifier(random_state=0).fit(DATA.X, DATA.Y)
     report = model.fit_report_
-    tried = [trial[:3] for trial in report.trials]
+    tried = [trial.setting for trial in report.trials]
     assert len(tried) == len(set(tried)) >= 4
-    assert (report.C, report.positive_weight, report.n_epochs) in tried
-    for C, weight, n_epochs in tried:
+    assert report.setting in tried
+    for C, weight, n_epochs, gap in tried:
         assert C in solver_choice.COSTS["squared_hinge"]
         assert weight in solver_choice.POSITIVE_WEIGHTS["squared_hinge"]
-        assert n_epochs in solver_choice.EPOCHS
+        assert n_epochs == solver_choice.MOST_EPOCHS
+        assert gap in solver_choice.GAPS
     assert f"from {len(tried)} settings" in str(report)
     model.save(tmp_path / "model")
     assert ramify.load(tmp_path / "model").fit_report_ == report
@@ -115,9 +136,9 @@ def test_the_report_holds_every_trial_and_survives_saving(tmp_path):
 
 def test_no_neighbour_of_the_choice_is_clearly_better():
     report = PLTClassifier(random_state=0).fit(DATA.X, DATA.Y).fit_report_
-    loss = {trial[:3]: trial.loss for trial in report.trials}
-    axes = (solver_choice.COSTS["squared_hinge"], solver_choice.POSITIVE_WEIGHTS["squared_hinge"], solver_choice.EPOCHS)
-    chosen_values = report[:3]
+    loss = {(s.C, s.positive_weight, s.gap): of for s, of in report.trials}
+    axes = (solver_choice.COSTS["squared_hinge"], solver_choice.POSITIVE_WEIGHTS["squared_hinge"], solver_choice.GAPS)
+    chosen_values = (report.C, report.positive_weight, report.gap)
     for axis, values in enumerate(axes):
         at = values.index(chosen_values[axis])
         for other in values[max(at - 1, 0) : at + 2]:
@@ -128,7 +149,7 @@ def test_no_neighbour_of_the_choice_is_clearly_better():
 def test_a_lower_cost_is_tried_with_a_higher_weight_of_positives():
     """One axis at a time misses it: a lower cost alone, or a higher weight alone, may each be worse."""
     report = PLTClassifier(random_state=0).fit(DATA.X, DATA.Y).fit_report_
-    assert {(1.0, 0.7, 5), (0.3, 1.2, 5)} <= {trial[:3] for trial in report.trials}
+    assert {(1.0, 0.7), (0.3, 1.2)} <= {trial.setting[:2] for trial in report.trials}
 
 
 def test_each_level_takes_the_setting_that_serves_it_best():
@@ -152,7 +173,7 @@ def test_settings_of_levels_are_reported_saved_and_the_same_for_all_trees(monkey
     model = levelled(monkeypatch, n_trees=2)
     report = model.fit_report_
     assert len(set(report.levels)) > 1
-    assert f"level {len(report.levels) - 1}: " in str(report) or report.levels[-1] == report[:3]
+    assert f"level {len(report.levels) - 1}: " in str(report) or report.levels[-1] == report.setting
     assert model.trees_[1].levels in (report.levels, ())
     model.save(tmp_path / "model")
     assert ramify.load(tmp_path / "model").fit_report_ == report
@@ -175,16 +196,24 @@ def test_solvers_for_another_number_of_levels_are_refused():
 
 def test_all_trees_of_an_ensemble_use_the_choice_of_the_first():
     model = PLTClassifier(n_trees=3, random_state=0).fit(DATA.X, DATA.Y)
-    assert len({(tree.C, tree.positive_weight, tree.n_epochs) for tree in model.trees_}) == 1
+    assert len({tree.setting for tree in model.trees_}) == 1
     first = model.trees_[0]
     for tree in model.trees_[1:]:  # they try only what they use, for their maps to probabilities
         assert tree.levels in (first.levels, ())
-        assert {trial[:3] for trial in tree.trials} == set(
-            tree.levels or [(first.C, first.positive_weight, first.n_epochs)]
-        )
+        assert {trial.setting for trial in tree.trials} == set(tree.levels or [first.setting])
 
 
-@pytest.mark.parametrize("stored", [5, [1.0, 1.0, 5], [1.0, 1.0, 0, 2.0], ["a", 1.0, 5, 2.0], [-1.0, 1.0, 5, 2.0]])
+@pytest.mark.parametrize(
+    "stored",
+    [
+        5,
+        [1.0, 1.0, 5],
+        [1.0, 1.0, 0, 2.0],
+        ["a", 1.0, 5, 2.0],
+        [-1.0, 1.0, 5, 2.0],
+        [1.0, 1.0, 5, -1.0, 2.0],
+    ],
+)
 def test_a_damaged_trial_in_a_file_is_rejected(stored):
     with pytest.raises(ValueError):
         Trial.checked(stored)

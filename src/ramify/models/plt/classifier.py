@@ -179,9 +179,7 @@ class PLTClassifier(ExtremeClassifier):
         trained = [self._train_tree(data, data.seed % 2**32, plan.solver, plan.tree, plan.size, plan.normalize)]
         # What suits the first tree suits the others; only their maps to probabilities are their own.
         first = trained[0]
-        chosen: PLTSolver = clone(self._solver()).set_params(
-            C=first.C, positive_weight=first.positive_weight, n_epochs=first.n_epochs
-        )
+        chosen: PLTSolver = clone(self._solver()).set_params(**first.setting._asdict())
         for k in range(1, self.n_trees):
             seed = (data.seed + 7919 * k) % 2**32
             trained.append(
@@ -221,7 +219,7 @@ class PLTClassifier(ExtremeClassifier):
                 is_multiclass=data.is_multiclass,
                 calibrate=self.calibrate,
                 levels=levels,
-                has_levels=self.hash_bits is None,
+                shares_weights=self.hash_bits is not None,
             )
         progress = _core.Progress()
         with phase("training", progress):
@@ -237,9 +235,7 @@ class PLTClassifier(ExtremeClassifier):
             normalize=normalize,
             bias=self.bias,
             is_multiclass=data.is_multiclass,
-            C=choice.chosen.C,
-            positive_weight=choice.chosen.positive_weight,
-            n_epochs=choice.chosen.n_epochs,
+            setting=choice.chosen.setting,
             trials=tuple(choice.trials),
             levels=choice.levels,
             scale=scale,
@@ -277,20 +273,18 @@ class PLTClassifier(ExtremeClassifier):
     @property
     def C_(self) -> float:
         """The cost of errors that was used: as given, or as chosen on held-out rows."""
-        return self.trees_[0].C
+        return self.trees_[0].setting.C
 
     @property
     def positive_weight_(self) -> float:
         """The weight of positive examples that was used."""
-        return self.trees_[0].positive_weight
+        return self.trees_[0].setting.positive_weight
 
     @property
     def fit_report_(self) -> FitReport:
         """The settings that were used, and all that were tried with their losses on held-out rows."""
         first = self.trees_[0]
-        return FitReport(
-            first.C, first.positive_weight, first.n_epochs, first.trials, self.model_.choices, first.levels
-        )
+        return FitReport(first.setting, first.trials, self.model_.choices, first.levels)
 
     def search_report(self, X: Any, top_k: int | None = 5, threshold: float | ArrayLike | None = None) -> SearchReport:
         """The answer of `predict_proba` with its cost: blocks scored for each row, and what was missed."""

@@ -200,7 +200,5 @@ def _settings_of(
     if columns:
         sample = replace(sample, X=Columns.of(sample.X, sample.sample_weight).rows(sample.X))
     chosen = classifier._train_tree(sample, sample.seed % 2**32, classifier._solver(), "one_level", size, normalize)
-    solver: PLTSolver = clone(classifier._solver()).set_params(
-        C=chosen.C, positive_weight=chosen.positive_weight, n_epochs=chosen.n_epochs
-    )
+    solver: PLTSolver = clone(classifier._solver()).set_params(**chosen.setting._asdict())
     return solver

@@ -21,8 +21,12 @@ class PLTSolver(BaseEstimator):  # type: ignore[misc]
         Cost of errors. None: chosen on held-out rows by the Brier score, for each level of the tree.
     positive_weight : float or None
         Multiplies C for positive examples. None: chosen along with C.
+    gap : float or None
+        How far to converge: the last pass over a node's rows is the one after the first whose duality gap is at most
+        this share of the first pass's. None: chosen along with C, or 0 if `n_epochs` is given.
     n_epochs : int or None
-        Most passes over a node's rows; fewer if no dual variable moves by more than `tol`. None: chosen along with C.
+        Most passes over a node's rows; fewer if no dual variable moves by more than `tol`. None: 40, or, where the gap
+        cannot be measured because nodes share their weights (`hash_bits`), chosen along with C.
     tol : float
         Dual steps below this are not taken.
     prune : float
@@ -42,6 +46,7 @@ class PLTSolver(BaseEstimator):  # type: ignore[misc]
         loss: str = "squared_hinge",
         C: float | None = None,
         positive_weight: float | None = None,
+        gap: float | None = None,
         n_epochs: int | None = None,
         tol: float = 0.01,
         prune: float = 0.1,
@@ -50,6 +55,7 @@ class PLTSolver(BaseEstimator):  # type: ignore[misc]
         self.loss = loss
         self.C = C
         self.positive_weight = positive_weight
+        self.gap = gap
         self.n_epochs = n_epochs
         self.tol = tol
         self.prune = prune
@@ -61,6 +67,8 @@ class PLTSolver(BaseEstimator):  # type: ignore[misc]
         for name in ("C", "positive_weight"):
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), above=0)
+        if self.gap is not None and not 0 <= check_number("gap", self.gap) < 1:
+            raise ValueError(f"gap must be a number of at least 0 and below 1, got {self.gap!r}")
         if self.n_epochs is not None:
             check_integer("n_epochs", self.n_epochs, at_least=1)
         check_number("tol", self.tol, at_least=0)

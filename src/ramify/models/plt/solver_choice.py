@@ -1,4 +1,4 @@
-"""Which cost of errors, weight of positives and number of epochs suit the data: tried on held-out rows.
+"""Which cost of errors, weight of positives and degree of convergence suit the data: tried on held-out rows.
 
 A sample of the nodes is trained without a fifth of their rows, which are then scored. The choice starts from the usual
 values and moves to a neighbour as long as that clearly lowers the Brier score: a step on one of the three axes, or a
@@ -32,10 +32,12 @@ from ramify.models.plt.calibration import (
 from ramify.models.plt.fit_report import Setting, Trial
 from ramify.models.plt.solver import PLTSolver
 
-# Values to choose from; the search starts from the middle C, the fewest epochs and the weight of START_WEIGHT.
+# Values to choose from; the search starts from the middle C, the coarsest convergence and the weight of START_WEIGHT.
 COSTS = {"squared_hinge": (0.1, 0.3, 1.0, 4.0, 16.0), "logistic": (1.0, 3.0, 10.0, 30.0, 100.0)}
 POSITIVE_WEIGHTS = {"squared_hinge": (0.7, 1.2, 2.0), "logistic": (1.0, 1.4, 2.0)}
-EPOCHS = (5, 20)
+# Shares of the first epoch's duality gap that end the work, within MOST_EPOCHS; and, where weights are shared so that a
+# node's gap cannot be measured, numbers of epochs.
+GAPS, MOST_EPOCHS, SHARED_EPOCHS = (0.05, 0.005), 40, (5, 20)
 # Where exactly one label is true, positives are few and weigh more.
 START_WEIGHT = {False: 0, True: 2}
 # A setting is tried on this share of each level's work, more where the data are small; and on at most MAX_ROWS rows of
@@ -46,7 +48,8 @@ CALIBRATION_WORK, MAX_CALIBRATION_ROWS = 4e6, 100_000
 MARGIN, LEVEL_MARGIN = 0.005, 0.01
 
 
-Axes = tuple[tuple[float, ...], tuple[float, ...], tuple[int, ...]]
+Convergence = tuple[int, float]  # most epochs, and the gap that ends them
+Axes = tuple[tuple[float, ...], tuple[float, ...], tuple[Convergence, ...]]
 
 
 class SolverChoice(NamedTuple):
@@ -83,17 +86,17 @@ def choose_solver(
     is_multiclass: bool,
     calibrate: bool,
     levels: tuple[Setting, ...] = (),
-    has_levels: bool = True,
+    shares_weights: bool = False,
 ) -> SolverChoice:
     """Solver settings as given, or else those of the least Brier score on held-out rows.
 
     `levels`, settings that served another tree of the same data, replace the given ones if there are as many levels.
-    Without `has_levels`, all levels take the same.
+    If nodes share their weights, all levels take the same, and epochs are counted.
     """
     axes = (
         COSTS[given.loss] if given.C is None else (float(given.C),),
         POSITIVE_WEIGHTS[given.loss] if given.positive_weight is None else (float(given.positive_weight),),
-        EPOCHS if given.n_epochs is None else (given.n_epochs,),
+        _convergences(given, shares_weights),
     )
     start = (len(axes[0]) // 2, min(START_WEIGHT[is_multiclass], len(axes[1]) - 1), 0)
     if given.optimizer is not None:  # it takes neither C nor weights, and its epochs are of another kind
@@ -104,27 +107,27 @@ def choose_solver(
 
     def try_out(settings: list[Setting]) -> dict[Setting, _HeldOut]:
         # Together, so that each node is prepared once and threads have enough to do.
-        cores = [_core_settings(given, *setting) for setting in settings]
+        cores = [_core_settings(given, setting) for setting in settings]
         found, stands_for = trainer.held_out(cores, share, MAX_ROWS)
         return {setting: _held_out(*of, stands_for) for setting, of in zip(settings, found, strict=True)}
 
-    best = Setting(*_values(axes, start))
-    levels = levels if has_levels and len(levels) == trainer.n_levels else ()
+    best = _setting(axes, start)
+    levels = levels if not shares_weights and len(levels) == trainer.n_levels else ()
     has_choice = max(map(len, axes)) > 1
     if has_choice:
         best = _search(axes, start, tried, try_out)
-        levels = _best_by_level(best, tried) if has_levels else ()
+        levels = () if shares_weights else _best_by_level(best, tried)
     of_level = levels or (best,) * trainer.n_levels
     link, rates = IDENTITY, np.zeros((trainer.n_levels, 2))
     if calibrate:
-        curves, found = _calibrate(trainer, [_core_settings(given, *setting) for setting in of_level], is_multiclass)
+        curves, found = _calibrate(trainer, [_core_settings(given, setting) for setting in of_level], is_multiclass)
         link, rates = curves.link(), curves.rates
         if not tried:  # each was tried on its own levels
             tried = {used: found.on_levels([used == of for of in of_level]) for used in dict.fromkeys(of_level)}
-    trials = [Trial(*setting, float(of.losses.sum())) for setting, of in tried.items()]
+    trials = [Trial(setting, float(of.losses.sum())) for setting, of in tried.items()]
     loss = float(tried[best].losses.sum()) if best in tried else float("nan")
-    solvers = [_core_settings(given, *setting) for setting in (levels or (best,))]
-    return SolverChoice(solvers, link, rates, Trial(*best, loss), levels, trials)
+    solvers = [_core_settings(given, setting) for setting in (levels or (best,))]
+    return SolverChoice(solvers, link, rates, Trial(best, loss), levels, trials)
 
 
 def _calibrate(
@@ -158,15 +161,15 @@ def _search(
     place = start
 
     def loss_at(place: tuple[int, ...]) -> float:
-        return float(tried[Setting(*_values(axes, place))].losses.sum())
+        return float(tried[_setting(axes, place)].losses.sum())
 
     while True:
         seen = [place, *_neighbours(axes, place)]
-        new = [setting for at in seen if (setting := Setting(*_values(axes, at))) not in tried]
+        new = [setting for at in seen if (setting := _setting(axes, at)) not in tried]
         tried.update(try_out(new) if new else {})
         least = min(seen, key=loss_at)
         if not loss_at(least) < loss_at(place) * (1 - MARGIN):
-            return Setting(*_values(axes, place))
+            return _setting(axes, place)
         place = least
 
 
@@ -186,8 +189,16 @@ def _softmax_candidates(curves: RateCurves) -> NDArray[np.float32]:
     return np.stack([np.stack([link.logits, link.slope_table()], axis=1) for link in links])
 
 
-def _values(axes: Axes, place: tuple[int, ...]) -> tuple[float, float, int]:
-    return axes[0][place[0]], axes[1][place[1]], axes[2][place[2]]
+def _convergences(given: PLTSolver, shares_weights: bool) -> tuple[Convergence, ...]:
+    if given.n_epochs is not None:
+        return ((given.n_epochs, 0.0 if given.gap is None or shares_weights else float(given.gap)),)
+    if shares_weights:
+        return tuple((n_epochs, 0.0) for n_epochs in SHARED_EPOCHS)
+    return tuple((MOST_EPOCHS, gap) for gap in (GAPS if given.gap is None else (float(given.gap),)))
+
+
+def _setting(axes: Axes, place: tuple[int, ...]) -> Setting:
+    return Setting(axes[0][place[0]], axes[1][place[1]], *axes[2][place[2]])
 
 
 def _neighbours(axes: Axes, place: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -197,12 +208,13 @@ def _neighbours(axes: Axes, place: tuple[int, ...]) -> list[tuple[int, ...]]:
     return [other for other in moved if all(0 <= at < len(axis) for at, axis in zip(other, axes, strict=True))]
 
 
-def _core_settings(given: PLTSolver, C: float, positive_weight: float, n_epochs: int) -> _core.SolverSettings:
+def _core_settings(given: PLTSolver, setting: Setting) -> _core.SolverSettings:
     return _core.SolverSettings(
         loss=given.loss,
-        C=C,
-        positive_weight=positive_weight,
-        max_epochs=n_epochs,
+        C=setting.C,
+        positive_weight=setting.positive_weight,
+        max_epochs=setting.n_epochs,
+        gap=setting.gap,
         eps=given.tol,
         prune=given.prune,
         **given.steps(),

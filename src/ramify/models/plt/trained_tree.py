@@ -49,9 +49,7 @@ class TrainedTree:
     normalize: bool
     bias: float
     is_multiclass: bool
-    C: float = 1.0  # of the solver, for the record
-    positive_weight: float = 1.0
-    n_epochs: int = 0
+    setting: Setting = Setting(1.0, 1.0, 1)  # of the solver, for the record
     trials: tuple[Trial, ...] = ()
     levels: tuple[Setting, ...] = ()  # settings of each level, if they differ
     scale: float = 1.0  # of all values, where rows are not normalised
@@ -116,10 +114,11 @@ class TrainedTree:
             "normalize": self.normalize,
             "bias": self.bias,
             "is_multiclass": self.is_multiclass,
-            "C": self.C,
-            "positive_weight": self.positive_weight,
-            "n_epochs": self.n_epochs,
-            "trials": [list(trial) for trial in self.trials],
+            "C": self.setting.C,
+            "positive_weight": self.setting.positive_weight,
+            "n_epochs": self.setting.n_epochs,
+            "gap": self.setting.gap,
+            "trials": [trial.stored() for trial in self.trials],
             "levels": [list(setting) for setting in self.levels],
             "scale": self.scale,
         }
@@ -133,11 +132,9 @@ class TrainedTree:
         own = ("parent", "label", "link", "link_slopes")
         blocks = {name: array for name, array in arrays.items() if name not in own}
         blocks.setdefault("column_rate", np.zeros(len(blocks["column_child"]), np.float32))  # older files have none
-        metadata = {"scale": 1.0, **metadata}  # version 2 has none
-        numbers = {
-            name: check_number(name, metadata[name])
-            for name in ("link_low", "link_step", "bias", "C", "positive_weight", "scale")
-        }
+        metadata = {"scale": 1.0, "n_epochs": 1, "gap": 0.0, **metadata}  # older files have none
+        metadata["n_epochs"] = metadata["n_epochs"] or 1  # 0 stood for unknown
+        numbers = {name: check_number(name, metadata[name]) for name in ("link_low", "link_step", "bias", "scale")}
         return cls(
             tree=LabelTree(arrays["parent"], arrays["label"], metadata["n_labels"]),
             blocks=blocks,
@@ -145,7 +142,7 @@ class TrainedTree:
             n_features=check_integer("n_features", metadata["n_features"], at_least=0),
             normalize=check_flag("normalize", metadata["normalize"]),
             is_multiclass=check_flag("is_multiclass", metadata["is_multiclass"]),
-            n_epochs=check_integer("n_epochs", metadata.get("n_epochs", 0), at_least=0),  # older files have none
+            setting=Setting.checked([metadata[name] for name in ("C", "positive_weight", "n_epochs", "gap")]),
             trials=tuple(Trial.checked(trial) for trial in metadata.get("trials", [])),
             levels=tuple(Setting.checked(setting) for setting in metadata.get("levels", [])),
             **numbers,
