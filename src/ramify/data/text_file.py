@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ramify.data.columns import Columns, TextChunk, TextRow
 from ramify.data.encodings import utf8_blocks
 from ramify.data.errors import DataError
@@ -232,6 +235,32 @@ class TextColumn:
         """The texts, some at a time."""
         for chunk in self.file.chunks():
             yield chunk.texts
+
+    def rows_at(self, rows: Sequence[int] | NDArray[np.integer]) -> SomeTexts:
+        """The texts of these rows, in the order of the file."""
+        return SomeTexts(self, rows)
+
+    def __iter__(self) -> Iterator[str]:
+        return itertools.chain.from_iterable(self.text_chunks())
+
+
+class SomeTexts:
+    """The texts of some rows of a file, read again whenever they are needed."""
+
+    def __init__(self, column: TextColumn, rows: Sequence[int] | NDArray[np.integer]) -> None:
+        self.column, self.rows = column, np.unique(rows)
+
+    def text_chunks(self) -> Iterator[list[str]]:
+        """The texts, some at a time."""
+        end = 0
+        for texts in self.column.text_chunks():
+            first, end = end, end + len(texts)
+            begin, stop = np.searchsorted(self.rows, (first, end))
+            if some := [texts[row - first] for row in self.rows[begin:stop].tolist()]:
+                yield some
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
     def __iter__(self) -> Iterator[str]:
         return itertools.chain.from_iterable(self.text_chunks())

@@ -16,6 +16,7 @@ import ramify
 from cli_workspace import fresh_copy
 from ramify import PLTClassifier, metrics, plots
 from ramify.cli.main import run
+from ramify.data import TextFile, read_texts
 from ramify.data.synthetic import make_multilabel
 from ramify.models.plt import pareto
 from ramify.models.plt.pareto import OperatingPoint, ParetoCurve, pareto_curve
@@ -227,6 +228,33 @@ def test_a_model_of_words_is_tuned_for_latency_too(folder):
     assert run([*arguments, "--out", "fast"]) == 0
     fast = ramify.load(folder / "fast")
     assert fast.predict_labels(["chest pain"], top_k=1)[0][0][0] in ramify.load(folder / "notes-model").classes_
+
+
+def test_the_texts_of_a_file_are_never_all_in_memory_and_measured_like_a_list(tmp_path, monkeypatch, quick):
+    rng = np.random.default_rng(0)
+    labels = [str(int(label)) for label in rng.zipf(1.5, 600) % 40]
+    texts = [f"w{label} w{rng.integers(40)} w{rng.integers(40)}" for label in labels]
+    table = tmp_path / "texts.csv"
+    table.write_text("text,labels\n" + "".join(f"{t},{label}\n" for t, label in zip(texts, labels, strict=True)))
+    file = read_texts(table)
+    held = []
+
+    def chunks(self, rows_at_once=50, whole=TextFile.chunks):
+        for chunk in whole(self, rows_at_once):
+            held.append(len(chunk))
+            yield chunk
+
+    monkeypatch.setattr(TextFile, "chunks", chunks)
+    monkeypatch.setattr(pareto, "TIMED_TEXTS", 60)
+    classifier = PLTClassifier(arity=2, max_leaf=1, random_state=0)
+    of_file = pareto_curve(classifier, file.texts, file.labels, lams=[1, 2], rule="P@1 loss at most 100")
+    of_list = pareto_curve(classifier, texts, [[label] for label in labels], lams=[1, 2], rule="P@1 loss at most 100")
+
+    def without_times(curve):
+        return [(p.lam, p.precision, p.expected_depth, p.blocks) for p in curve.points]
+
+    assert max(held) == 50
+    assert without_times(of_file) == without_times(of_list)
 
 
 @pytest.mark.parametrize(

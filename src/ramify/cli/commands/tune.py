@@ -201,8 +201,7 @@ def _tune_latency(
             raise ValueError(f"only a PLTClassifier has a tree to choose, this is a {type(loaded).__name__}")
         columns = options.known_columns(columns, loaded)
         rows = read_for(loaded, data, format, columns, threads=n_jobs(threads))
-        X = list(rows.X) if rows.is_text else rows.X  # it is split, and read many times
-        y = rows.classes() if loaded.is_multiclass_ else rows.Y
+        X, y = rows.X, rows.classes() if loaded.is_multiclass_ else rows.Y
         settings: dict[str, Any] = {"k": k, "rule": rule, "validation": validation, "random_state": loaded.seed_}
         curve = pareto_curve(loaded, X, y, lams=LAMS if lams is None else lams, **settings)
         with progress.phase("training on all rows"):

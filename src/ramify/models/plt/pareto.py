@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
@@ -22,6 +23,8 @@ from ramify.metrics import expected_depth_at_k, precision_at_k
 LAMS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 1.9, 2.0)
 #: Rows asked one at a time, and how often: the median over rows of the fastest call.
 TIMED_ROWS, ROUNDS = 500, 3
+#: Of texts that are read from a file, so many are held in memory for the time in batch, which must not count reading.
+TIMED_TEXTS = 4096
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,8 @@ def pareto_curve(
 
     `classifier` is a `PLTClassifier`, fitted or not, whose parameters count but for `tree`; lambda 0 is always among
     those tried. Rules are those of `choose`. If all trees are the same, there is none to choose, which is an error.
-    Times are of this machine as it is: nothing else should run on it.
+    Times are of this machine as it is: nothing else should run on it. The texts of a file (`ramify.data.TextFile`) are
+    read again for every tree, so that they need not fit into memory.
 
     >>> from ramify import PLTClassifier
     >>> texts, fruits = ["red round", "yellow long", "green round"] * 5, ["cherry", "banana", "apple"] * 5
@@ -91,15 +95,16 @@ def pareto_curve(
     check_number("validation", validation, above=0, at_most=0.9)
     lams = sorted({0.0, *(check_number("every lambda", lam, at_least=0, at_most=2) for lam in lams)})
     parsed = parse_rule(rule)
-    check_consistent_length(X, y)
+    if not hasattr(X, "text_chunks"):
+        check_consistent_length(X, y)
     X, y = (check_csr(name, part) if sparse.issparse(part) else part for name, part in (("X", X), ("y", y)))
-    n_rows = _num_samples(X)
+    n_rows = _num_samples(y)
     held_out, rest = np.split(
         np.random.default_rng(random_state).permutation(n_rows), [max(1, round(validation * n_rows))]
     )
     if len(rest) == 0:
         raise ValueError(f"{n_rows} rows are too few to hold some out")
-    train_X, train_y = _safe_indexing(X, np.sort(rest)), _safe_indexing(y, np.sort(rest))
+    train_X, train_y = _rows_at(X, np.sort(rest)), _safe_indexing(y, np.sort(rest))
     models = []
     for lam in lams:
         with phase(f"training with lambda {lam:g}"):
@@ -109,10 +114,20 @@ def pareto_curve(
             f"every lambda gives the same tree of {models[0].n_labels_} labels, so there is none to choose: "
             "train with a smaller arity or max_leaf, such as arity=4, max_leaf=10, or with more labels or rows"
         )
-    test_X, test_y = _safe_indexing(X, held_out), _safe_indexing(y, held_out)
     with phase("measuring"):
-        points = tuple(_measured(models, lams, test_X, test_y, k))
+        if hasattr(X, "text_chunks"):
+            times = _times(models, list(_rows_at(X, held_out[:TIMED_TEXTS])), k)
+            held_out = np.sort(held_out)
+            test_X = models[0].schema_.rows(_rows_at(X, held_out))  # all have the same features: read once
+        else:
+            test_X = _rows_at(X, held_out)
+            times = _times(models, test_X, k)
+        points = tuple(_measured(models, lams, test_X, _safe_indexing(y, held_out), k, times))
     return ParetoCurve(k, points, rule, choose(points, parsed))
+
+
+def _rows_at(X: Any, rows: NDArray[np.integer]) -> Any:
+    return X.rows_at(rows) if hasattr(X, "text_chunks") else _safe_indexing(X, rows)
 
 
 def with_lam(classifier: Any, lam: float) -> Any:
@@ -163,8 +178,10 @@ def choose(points: Sequence[OperatingPoint], rule: Rule) -> OperatingPoint:
     return min((p for p in points if p.precision >= least), key=lambda p: (p.microseconds, p.expected_depth, p.lam))
 
 
-def _measured(models: list[Any], lams: Sequence[float], X: Any, y: Any, k: int) -> list[OperatingPoint]:
-    single, batch = _times(models, X, k)
+def _measured(
+    models: list[Any], lams: Sequence[float], X: Any, y: Any, k: int, times: tuple[list[float], list[float]]
+) -> list[OperatingPoint]:
+    single, batch = times
     points = []
     for place, (model, lam) in enumerate(zip(models, lams, strict=True)):
         report = model.search_report(X, top_k=k)
