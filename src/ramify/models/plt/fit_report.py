@@ -37,6 +37,10 @@ class Setting(NamedTuple):
         return f"gap = {self.gap:g}" if self.gap else f"n_epochs = {self.n_epochs}"
 
 
+# Of trees that were not trained here, and of old files.
+UNKNOWN = Setting(1.0, 1.0, 1)
+
+
 class Trial(NamedTuple):
     """A setting that was tried, with its loss on held-out rows (nan: there was nothing to choose)."""
 

@@ -14,7 +14,7 @@ from ramify.base.answers import Threshold, node_thresholds
 from ramify.common.cached import cached_property
 from ramify.common.validation import check_flag, check_integer, check_number
 from ramify.models.plt.calibration import Link
-from ramify.models.plt.fit_report import Setting, Trial
+from ramify.models.plt.fit_report import UNKNOWN, Setting, Trial
 from ramify.trees.label_tree import LabelTree
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class TrainedTree:
     normalize: bool
     bias: float
     is_multiclass: bool
-    setting: Setting = Setting(1.0, 1.0, 1)  # of the solver, for the record
+    setting: Setting = UNKNOWN  # of the solver, for the record
     trials: tuple[Trial, ...] = ()
     levels: tuple[Setting, ...] = ()  # settings of each level, if they differ
     scale: float = 1.0  # of all values, where rows are not normalised
@@ -132,8 +132,8 @@ class TrainedTree:
         own = ("parent", "label", "link", "link_slopes")
         blocks = {name: array for name, array in arrays.items() if name not in own}
         blocks.setdefault("column_rate", np.zeros(len(blocks["column_child"]), np.float32))  # older files have none
-        metadata = {"scale": 1.0, "n_epochs": 1, "gap": 0.0, **metadata}  # older files have none
-        metadata["n_epochs"] = metadata["n_epochs"] or 1  # 0 stood for unknown
+        metadata = {"scale": 1.0, "n_epochs": 0, "gap": 0.0, **metadata}  # older files have none
+        metadata["n_epochs"] = metadata["n_epochs"] or UNKNOWN.n_epochs
         numbers = {name: check_number(name, metadata[name]) for name in ("link_low", "link_step", "bias", "scale")}
         return cls(
             tree=LabelTree(arrays["parent"], arrays["label"], metadata["n_labels"]),
