@@ -100,3 +100,9 @@ def test_phases_in_steps_are_one_bar_that_only_rises(monkeypatch):
     assert done == sorted(done)
     assert done[4:6] == [143, 214]  # of 14 shares: reading and what never came, then half of the tree
     assert steps.done == steps.total
+
+
+def test_a_notebook_without_widgets_gets_a_bar_instead_of_warnings(monkeypatch):
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setattr(progress, "find_spec", lambda name: None)
+    assert not progress._display().console.is_jupyter

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -202,6 +203,7 @@ def _display() -> Progress:
         BarColumn(bar_width=32),
         TimeElapsedColumn(),
         TextColumn("{task.fields[rows]}"),
-        console=Console(stderr=True),
+        # Without ipywidgets rich would show a warning in a notebook, and no bar.
+        console=Console(stderr=True, force_jupyter=None if find_spec("ipywidgets") else False),
         transient=True,
     )
