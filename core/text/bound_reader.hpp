@@ -175,7 +175,10 @@ public:
     void adopt(const Counted& counted, const Longs& ranks) {
         TermTable vocabulary;
         if (is_all_in_order(view(ranks), counted.terms.n_terms())) {
-            vocabulary = counted.terms.vocabulary();
+            {
+                const nb::gil_scoped_release release;
+                vocabulary = counted.terms.vocabulary();
+            }
             return replace([&] { columns_.vocabulary = std::move(vocabulary); });
         }
         vocabulary.reserve(ranks.size(), counted.terms.n_bytes());

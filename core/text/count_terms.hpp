@@ -83,7 +83,7 @@ public:
     Term term(std::size_t rank) const { return workers_[0].terms.term(static_cast<std::size_t>(order_[rank])); }
 
     /// All terms, numbered by rank.
-    TermTable vocabulary() const { return workers_[0].terms.renumbered(order_); }
+    TermTable vocabulary() const { return workers_[0].terms.renumbered(order_, n_threads_); }
 
     /// How many texts have each term, by rank.
     std::vector<std::int64_t> n_rows_with() const {

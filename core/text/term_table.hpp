@@ -136,25 +136,15 @@ public:
         }
     }
 
-    /// The same terms, where the one with number order[k] has number k.
-    TermTable renumbered(std::span<const std::int32_t> order) const {
+    /// The same terms, where the one with number order[k] has number k. Two threads share the work: slots, and bytes.
+    TermTable renumbered(std::span<const std::int32_t> order, int n_threads = 1) const {
         TermTable table;
-        std::vector<std::int32_t> number_of(size());
-        for (std::size_t k = 0; k < order.size(); ++k)
-            number_of[static_cast<std::size_t>(order[k])] = static_cast<std::int32_t>(k);
-        table.slots_ = slots_;
-        table.mask_ = mask_;
-        for (Slot& slot : table.slots_)
-            if (slot.number >= 0) slot.number = number_of[static_cast<std::size_t>(slot.number)];
-        table.bytes_.resize(n_bytes() + room);
-        table.offsets_.reserve(size() + 1);
-        constexpr std::size_t ahead = 16;
-        for (std::size_t k = 0; k < order.size(); ++k) {
-            if (k + ahead < order.size()) __builtin_prefetch(term(static_cast<std::size_t>(order[k + ahead])).data);
-            const Term from = term(static_cast<std::size_t>(order[k]));
-            std::memcpy(table.bytes_.data() + table.offsets_.back(), from.data, from.size);
-            table.offsets_.push_back(table.offsets_.back() + from.size);
-        }
+        parallel_for(2, size() < 10'000 ? 1 : n_threads, [&](std::size_t task, int) {
+            if (task == 0)
+                copy_slots(order, table);
+            else
+                copy_bytes(order, table);
+        });
         return table;
     }
 
@@ -211,6 +201,28 @@ private:
     };
 
     static bool is_full(std::size_t n_terms, std::size_t n_slots) { return 2 * n_terms > n_slots; }
+
+    void copy_slots(std::span<const std::int32_t> order, TermTable& table) const {
+        std::vector<std::int32_t> number_of(size());
+        for (std::size_t k = 0; k < order.size(); ++k)
+            number_of[static_cast<std::size_t>(order[k])] = static_cast<std::int32_t>(k);
+        table.slots_ = slots_;
+        table.mask_ = mask_;
+        for (Slot& slot : table.slots_)
+            if (slot.number >= 0) slot.number = number_of[static_cast<std::size_t>(slot.number)];
+    }
+
+    void copy_bytes(std::span<const std::int32_t> order, TermTable& table) const {
+        table.bytes_.resize(n_bytes() + room);
+        table.offsets_.reserve(size() + 1);
+        constexpr std::size_t ahead = 16;
+        for (std::size_t k = 0; k < order.size(); ++k) {
+            if (k + ahead < order.size()) __builtin_prefetch(term(static_cast<std::size_t>(order[k + ahead])).data);
+            const Term from = term(static_cast<std::size_t>(order[k]));
+            std::memcpy(table.bytes_.data() + table.offsets_.back(), from.data, from.size);
+            table.offsets_.push_back(table.offsets_.back() + from.size);
+        }
+    }
 
     template <class Work>
     [[gnu::always_inline]] void in_batches(std::span<const Term> terms, Work&& work) const {
