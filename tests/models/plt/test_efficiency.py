@@ -230,7 +230,7 @@ def test_a_model_of_words_is_tuned_for_latency_too(folder):
     assert fast.predict_labels(["chest pain"], top_k=1)[0][0][0] in ramify.load(folder / "notes-model").classes_
 
 
-def test_the_texts_of_a_file_are_never_all_in_memory_and_measured_like_a_list(tmp_path, monkeypatch, quick):
+def test_the_texts_of_a_file_are_read_in_pieces_and_measured_like_a_list(tmp_path, monkeypatch, quick):
     rng = np.random.default_rng(0)
     labels = [str(int(label)) for label in rng.zipf(1.5, 600) % 40]
     texts = [f"w{label} w{rng.integers(40)} w{rng.integers(40)}" for label in labels]
