@@ -93,10 +93,10 @@ struct MaskedTable {
 };
 
 /// One group's dual step. Squared hinge has it in closed form; `kept`: whether the row can still move.
-inline vfloat hinge_step(vfloat y, vfloat score, vfloat dual, vfloat half_inverse_C, float squared_norm, float eta,
-                         vfloat& new_dual, bool& kept) {
+inline vfloat hinge_step(vfloat y, vfloat score, vfloat dual, vfloat half_inverse_C, vfloat rate, vfloat& new_dual,
+                         bool& kept) {
     const vfloat gradient = add_product(add_product(splat(-1.0f), y, score), dual, half_inverse_C);
-    new_dual = maximum(subtract_product(dual, gradient, eta / (squared_norm + half_inverse_C)), vfloat{});
+    new_dual = maximum(subtract_product(dual, gradient, rate), vfloat{});
     kept = any((new_dual > 0.0f) | (gradient <= 0.1f));
     return new_dual - dual;
 }
@@ -178,6 +178,25 @@ private:
     int n_columns_, n_rows_ = 0;
 };
 
+/// What a squared hinge needs of a row's C for one sign of y. Divisions are slow: once a row, not once a group.
+struct HingeCost {
+    float C, half_inverse, rate;
+    HingeCost(float C, float squared_norm, float eta)
+        : C(C), half_inverse(0.5f / C), rate(eta / (squared_norm + half_inverse)) {}
+};
+
+/// Moves rows that have shrunk away in all columns behind the others; the number of those.
+inline int active_first(int* order, int n, const std::uint8_t* active) {
+    int n_active = 0;
+    for (int k = 0; k < n; ++k) {
+        const int r = order[k];
+        if (!active[r]) continue;
+        order[k] = order[n_active];
+        order[n_active++] = r;
+    }
+    return n_active;
+}
+
 template <int Groups>
 void solve_groups(const TileProblem& p, const SolverSettings& settings) {
     constexpr int all_groups = (1 << Groups) - 1;
@@ -196,12 +215,14 @@ void solve_groups(const TileProblem& p, const SolverSettings& settings) {
     EpochGap<Groups> gap(p.n_columns);
     const bool has_gap = settings.gap > 0;
     bool is_last = false;
+    int n_active = p.n_rows;
 
     for (int epoch = p.first_epoch; epoch < p.end_epoch && !is_last; ++epoch) {
         is_last = epoch == settings.max_epochs - 1 || (has_gap && gap.is_below(settings.gap));
         gap.begin_epoch();
         // A fixed order is faster and converges badly: rows are reshuffled for every epoch.
-        for (int k = p.n_rows - 1; k > 0; --k) {
+        n_active = active_first(p.order, n_active, p.active);
+        for (int k = n_active - 1; k > 0; --k) {
             const int j = static_cast<int>(random.below(static_cast<std::uint32_t>(k + 1)));
             const int held = p.order[k];
             p.order[k] = p.order[j];
@@ -209,18 +230,15 @@ void solve_groups(const TileProblem& p, const SolverSettings& settings) {
         }
         const float eta = is_last ? settings.last_step : 1.0f;
         bool moved = false;
-        for (int k = 0; k < p.n_rows; ++k) {
+        for (int k = 0; k < n_active; ++k) {
             if (k % 4096 == 0 && p.should_stop && p.should_stop(p.watch)) return;
             const int r = p.order[k];
-            if (k + 1 < p.n_rows) {
+            if (k + 1 < n_active) {
                 const int next = p.order[k + 1];
-                if (p.active[next]) {
-                    prefetch(p.rows[next], static_cast<std::size_t>(p.row_length[next]) * sizeof(Entry));
-                    prefetch(p.dual + static_cast<std::size_t>(next) * stride, stride * sizeof(float));
-                }
+                prefetch(p.rows[next], static_cast<std::size_t>(p.row_length[next]) * sizeof(Entry));
+                prefetch(p.dual + static_cast<std::size_t>(next) * stride, stride * sizeof(float));
             }
             const int active = p.active[r] & all_groups;
-            if (!active) continue;
             const Entry* x = p.rows[r];
             const int n = p.row_length[r];
             if (active == all_groups)
@@ -231,17 +249,21 @@ void solve_groups(const TileProblem& p, const SolverSettings& settings) {
             float* dual = p.dual + static_cast<std::size_t>(r) * stride;
             const float C = p.row_weight ? settings.C * p.row_weight[r] : settings.C;
             const float squared_norm = p.squared_norm[r];
+            const HingeCost of_positive(C * settings.positive_weight, squared_norm, eta);
+            const HingeCost of_negative(C, squared_norm, eta);
             int changed = 0, still_active = active;
             for (int t = 0; t < Groups; ++t) {
                 if (!(active >> t & 1)) continue;
                 const vfloat y = signs(p.positive[r] >> (lanes * t));
                 const vfloat a = load(dual + t * lanes);
-                const vfloat column_C = y > 0.0f ? splat(C * settings.positive_weight) : splat(C);
+                const vfloat column_C = y > 0.0f ? splat(of_positive.C) : splat(of_negative.C);
                 vfloat new_dual, d;
                 if (hinge) {
                     bool kept;
-                    const vfloat half_inverse_C = 0.5f / column_C;
-                    d = hinge_step(y, score[t], a, half_inverse_C, squared_norm, eta, new_dual, kept);
+                    const vfloat half_inverse_C =
+                        y > 0.0f ? splat(of_positive.half_inverse) : splat(of_negative.half_inverse);
+                    const vfloat rate = y > 0.0f ? splat(of_positive.rate) : splat(of_negative.rate);
+                    d = hinge_step(y, score[t], a, half_inverse_C, rate, new_dual, kept);
                     if (!kept) still_active &= ~(1 << t);
                     if (has_gap) gap.add(t, hinge_gap(y, score[t], a, half_inverse_C, column_C));
                 } else {

@@ -112,14 +112,14 @@ public:
 
     Tuple<List<Tuple<Array<double>, Array<double>, Array<double>>>, Array<double>> held_out(
         const std::vector<SolverSettings>& solvers, double share, std::int64_t max_rows, int n_rates,
-        const std::optional<Links>& links, bool by_level, bool keeps_scores) {
+        const std::optional<Links>& links, bool by_level, bool keeps_scores, int max_columns) {
         check_rates(n_rates);
         const TriedSolvers tried = tried_solvers(solvers, by_level);
         const LinkTables tables = link_tables(links, tried.size());
         HeldOutSample sample;
         {
             nb::gil_scoped_release release;
-            sample = trainer_->held_out(tried, share, max_rows, n_rates, tables, keeps_scores);
+            sample = trainer_->held_out(tried, share, max_rows, n_rates, tables, keeps_scores, max_columns);
         }
         const auto n_levels = static_cast<std::size_t>(trainer_->plan().n_levels());
         const std::vector<std::size_t> shape{n_levels, static_cast<std::size_t>(n_rates),
@@ -135,7 +135,7 @@ public:
 
     Tuple<Array<double>, Array<double>, Array<double>, Array<double>> held_out_nodes(
         const std::vector<SolverSettings>& solvers, const Ints& nodes, const Doubles& samples, int n_rates,
-        const std::optional<Links>& links, bool by_level) {
+        const std::optional<Links>& links, bool by_level, int max_columns) {
         check_rates(n_rates);
         const TriedSolvers tried = tried_solvers(solvers, by_level);
         const LinkTables tables = link_tables(links, tried.size());
@@ -144,7 +144,8 @@ public:
         for (std::size_t k = 0; k < nodes.size(); ++k) {
             const std::int32_t node = view(nodes)[k];
             if (node < 0 || node > tree_.n_nodes()) throw nb::value_error("nodes holds what is no node");
-            tasks.push_back({node, true, static_cast<std::size_t>(node_rows_->n_rows(node)) + 1, view(samples)[k]});
+            tasks.push_back(
+                {node, true, static_cast<std::size_t>(node_rows_->n_rows(node)) + 1, view(samples)[k], max_columns});
         }
         HeldOutNodes found;
         {
@@ -363,16 +364,18 @@ void bind_blocks(nb::module_& m) {
              "Train all nodes on one shared table of 2^bits weights.")
         .def(
             "held_out", &BoundTrainer::held_out, "solvers"_a, "share"_a, "max_rows"_a, "n_rates"_a = 1,
-            "links"_a.none() = nb::none(), "by_level"_a = false, "keeps_scores"_a = false,
+            "links"_a.none() = nb::none(), "by_level"_a = false, "keeps_scores"_a = false, "max_columns"_a = 0,
             "From a sample of the nodes, for each solver: histograms (levels x rates x bins) of the scores of positive "
             "and negative held-out examples (rate k: log rates of the child from -k - 1 to -k), and the softmax losses "
             "(levels x maps x factors) of rows with one "
             "positive child, for the maps in links (solvers x maps x levels x 2 x knots: logits and slopes) times some "
             "factors. And for how many positive examples of its level each held-out one stands. With by_level, solvers "
             "holds one for each level and they count as one. With keeps_scores the next call for the same solvers does "
-            "not train them again; its answers are the same.")
+            "not train them again; its answers are the same. Of a node with more children than max_columns (0: any "
+            "number) "
+            "only every k-th is used, in order of frequency.")
         .def("held_out_nodes", &BoundTrainer::held_out_nodes, "solvers"_a, "nodes"_a, "samples"_a, "n_rates"_a = 1,
-             "links"_a.none() = nb::none(), "by_level"_a = false,
+             "links"_a.none() = nb::none(), "by_level"_a = false, "max_columns"_a = 0,
              "The same for these nodes and shares of their rows, not summed up: positive and negative histograms "
              "(nodes x solvers x rates x bins), softmax losses (nodes x solvers x maps x factors), and the positive "
              "examples held out at each node.");

@@ -44,6 +44,7 @@ struct LinkGrid {
 
 /// Where exactly one child is true: the log loss of the softmax of some maps of the scores, each at some temperatures.
 struct SoftmaxLoss {
+    static constexpr std::array<int, 9> tenths{4, 5, 6, 7, 8, 9, 10, 12, 15};
     static constexpr std::array<float, 9> factors{0.4f, 0.5f, 0.6f, 0.7f, 0.8f, 0.9f, 1.0f, 1.2f, 1.5f};
     std::vector<double> loss;  ///< [level][map][factor]
 
@@ -62,10 +63,25 @@ struct SoftmaxLoss {
             for (float logit : logits) true_logit += logit;
             true_logit /= static_cast<float>(logits.size());
         }
+        // The exponentials of all factors are powers of one, made for some columns at a time.
+        constexpr std::size_t width = 16;
+        std::array<std::array<float, width>, factors.size()> sums{};
+        for (std::size_t first = 0; first < logits.size(); first += width) {
+            std::array<float, width> base{}, power;
+            power.fill(1.0f);
+            for (std::size_t c = 0; c < std::min(width, logits.size() - first); ++c)
+                base[c] = std::exp(0.1f * (logits[first + c] - largest));
+            int exponent = 0;
+            for (std::size_t k = 0; k < factors.size(); ++k) {
+                for (; exponent < tenths[k]; ++exponent)
+                    for (std::size_t c = 0; c < width; ++c) power[c] *= base[c];
+                for (std::size_t c = 0; c < width; ++c) sums[k][c] += power[c];
+            }
+        }
         for (std::size_t k = 0; k < factors.size(); ++k) {
             const double true_exponent = factors[k] * (true_logit - largest);
             double sum = true_column >= 0 ? 0.0 : std::exp(true_exponent);
-            for (float logit : logits) sum += std::exp(factors[k] * (logit - largest));
+            for (float part : sums[k]) sum += part;
             loss[map * factors.size() + k] += weight * (std::log(sum) - true_exponent);
         }
     }

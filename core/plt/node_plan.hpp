@@ -22,6 +22,7 @@ struct NodeTask {
     bool held_out;
     std::size_t work;     ///< multiplications in an epoch, roughly
     double sample = 1.0;  ///< share of the rows that is used
+    int max_columns = 0;  ///< of more children, every k-th in order of frequency is used; 0: all
 };
 
 /// A number drawn for a row at a node: it decides whether the row is in the node's sample, and held out of it.
@@ -76,9 +77,12 @@ public:
         return total;
     }
 
-    /// The positive examples of an entry's row among the node's children, by weight.
-    double positive_mass(std::int64_t entry) const {
-        const auto n = static_cast<double>(rows_.positive_begin[entry + 1] - rows_.positive_begin[entry]);
+    /// The positive examples of an entry's row among those of the node's children that count, by weight.
+    template <class Counts>
+    double positive_mass(std::int64_t entry, Counts&& counts) const {
+        const auto first = rows_.positive.begin() + rows_.positive_begin[entry];
+        const auto n =
+            static_cast<double>(std::count_if(first, rows_.positive.begin() + rows_.positive_begin[entry + 1], counts));
         return row_weight_.empty() ? n : n * row_weight_[rows_.row[entry]];
     }
 
@@ -86,12 +90,12 @@ public:
         std::vector<double> total(n_levels(), 0.0);
         for (const NodeTask& task : tasks_)
             for (std::int64_t e = rows_.begin[task.node]; e < rows_.begin[task.node + 1]; ++e)
-                total[level_[task.node]] += positive_mass(e);
+                total[level_[task.node]] += positive_mass(e, [](std::int32_t) { return true; });
         return total;
     }
 
-    /// This share of each level's work, each node with at most max_rows rows.
-    std::vector<NodeTask> sampled_nodes(double share, std::int64_t max_rows) const {
+    /// This share of each level's work, each node with at most max_rows rows and max_columns children (0: all).
+    std::vector<NodeTask> sampled_nodes(double share, std::int64_t max_rows, int max_columns = 0) const {
         std::vector<NodeTask> tasks = tasks_, sample;
         std::vector<double> work_of_level(n_levels(), 0.0), taken(n_levels(), 0.0);
         for (const NodeTask& task : tasks) work_of_level[level_[task.node]] += static_cast<double>(task.work);
@@ -101,6 +105,7 @@ public:
             if (taken[level] >= share * work_of_level[level] || rows_.n_rows(task.node) < 5) continue;
             taken[level] += static_cast<double>(task.work);
             task.held_out = true;
+            task.max_columns = max_columns;
             task.sample = std::min(1.0, static_cast<double>(std::max<std::int64_t>(max_rows, 0)) /
                                             static_cast<double>(rows_.n_rows(task.node)));
             task.work = static_cast<std::size_t>(static_cast<double>(task.work) * task.sample) + 1;

@@ -10,6 +10,7 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -73,6 +74,7 @@ struct NodeProblem {
     std::vector<float> largest_ratio;           ///< per line of merged features
     std::vector<Entry> local;
     std::size_t n_features = 0, n_lines = 0;
+    static constexpr std::int32_t never_positive = -1, not_taken = -2;  ///< instead of a column
     std::vector<std::int32_t> child, column_of_child;
     std::vector<float> rate;  ///< of each column: log of the share of the training rows, by weight, that have it
     std::size_t n_train = 0;  ///< rows beyond these are held out, for scoring
@@ -151,19 +153,7 @@ public:
         else
             number_locally(p, non_zeros);
 
-        // Children by falling frequency: neighbours then shrink together. Children that never occur are left out: their
-        // probability is 0.
-        const int n_children = this->n_children(task.node);
-        std::vector<std::int64_t> count(n_children, 0);
-        for (std::int64_t e : std::span(p.entry).first(p.n_train))
-            for (std::int64_t q = rows_.positive_begin[e]; q < rows_.positive_begin[e + 1]; ++q)
-                ++count[rows_.positive[q]];
-        p.child.clear();
-        for (int c = 0; c < n_children; ++c)
-            if (count[c] > 0) p.child.push_back(c);
-        std::ranges::stable_sort(p.child, std::greater{}, [&](int c) { return count[c]; });
-        p.column_of_child.assign(n_children, -1);
-        for (std::size_t k = 0; k < p.child.size(); ++k) p.column_of_child[p.child[k]] = static_cast<std::int32_t>(k);
+        set_columns(p, task);
         set_rates(p);
     }
 
@@ -200,6 +190,30 @@ public:
     }
 
 private:
+    /// Children by falling frequency: neighbours then shrink together. Children that never occur have no column: their
+    /// probability is 0.
+    void set_columns(NodeProblem& p, const NodeTask& task) const {
+        const int n_children = this->n_children(task.node);
+        std::vector<std::int64_t> count(n_children, 0);
+        for (std::int64_t e : std::span(p.entry).first(p.n_train))
+            for (std::int64_t q = rows_.positive_begin[e]; q < rows_.positive_begin[e + 1]; ++q)
+                ++count[rows_.positive[q]];
+        p.child.resize(n_children);
+        std::iota(p.child.begin(), p.child.end(), 0);
+        std::ranges::stable_sort(p.child, std::greater{}, [&](int c) { return count[c]; });
+        p.column_of_child.assign(n_children, NodeProblem::not_taken);
+        if (task.max_columns > 0 && n_children > task.max_columns) {
+            const auto step = static_cast<std::uint64_t>((n_children + task.max_columns - 1) / task.max_columns);
+            std::size_t n_taken = 0;
+            for (auto k = mix(seed_ * 53 + static_cast<std::uint64_t>(task.node)) % step; k < p.child.size(); k += step)
+                p.child[n_taken++] = p.child[k];
+            p.child.resize(n_taken);
+        }
+        for (const std::int32_t c : p.child) p.column_of_child[c] = NodeProblem::never_positive;
+        while (!p.child.empty() && count[p.child.back()] == 0) p.child.pop_back();
+        for (std::size_t k = 0; k < p.child.size(); ++k) p.column_of_child[p.child[k]] = static_cast<std::int32_t>(k);
+    }
+
     void set_rates(NodeProblem& p) const {
         std::vector<double> positive(p.child.size(), 0.0);
         double total = 0;
@@ -207,7 +221,7 @@ private:
             const double weight = p.weight.empty() ? 1.0 : p.weight[r];
             total += weight;
             for (std::int64_t q = rows_.positive_begin[p.entry[r]]; q < rows_.positive_begin[p.entry[r] + 1]; ++q)
-                positive[p.column_of_child[rows_.positive[q]]] += weight;
+                if (const int column = p.column_of_child[rows_.positive[q]]; column >= 0) positive[column] += weight;
         }
         p.rate.resize(p.child.size());
         for (std::size_t k = 0; k < p.child.size(); ++k) p.rate[k] = log_rate(positive[k], total);

@@ -114,13 +114,13 @@ public:
     }
 
     /// Trains again a sample of the nodes, this share of each level's work, each on at most max_rows rows and without a
-    /// fifth of those, and counts the scores of that fifth.
+    /// fifth of those, and counts the scores of that fifth; for at most max_columns of a node's children (0: all).
     /// Softmax losses are those of `links`, for data where exactly one label of a row is true. With `keeps_scores`, the
     /// next call for the same solvers counts without training again.
     HeldOutSample held_out(const TriedSolvers& solvers, double share, std::int64_t max_rows, int n_rates,
-                           const LinkTables& links, bool keeps_scores = false) {
-        const std::vector<NodeTask> tasks = plan_.sampled_nodes(share, max_rows);
-        const bool has_scores = kept_.are_of(solvers, share, max_rows);
+                           const LinkTables& links, bool keeps_scores = false, int max_columns = 0) {
+        const std::vector<NodeTask> tasks = plan_.sampled_nodes(share, max_rows, max_columns);
+        const bool has_scores = max_columns == 0 && kept_.are_of(solvers, share, max_rows);
         if (!has_scores) kept_ = {};
         const HeldOutNodes found = held_out_nodes(solvers, tasks, n_rates, links, has_scores, keeps_scores);
         kept_.settings.assign(solvers.settings.begin(), solvers.settings.end());
@@ -179,7 +179,8 @@ public:
                     count(p, scores[owner][s], maps, found.parts[t][s]);
                 }
                 for (std::int64_t e : std::span(p.entry).subspan(p.n_train))
-                    found.positives[t] += plan_.positive_mass(e);
+                    found.positives[t] += plan_.positive_mass(
+                        e, [&](std::int32_t child) { return p.column_of_child[child] != NodeProblem::not_taken; });
                 if (keeps_scores) kept_.of_node[t] = std::move(scores[owner]);
             });
         if (!keeps_scores) kept_ = {};

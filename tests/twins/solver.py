@@ -61,7 +61,8 @@ def _solve_tile(X, Y, loss, C, positive_weight, max_epochs, eps, seed, row_weigh
     squared_norm = (X**2).sum(axis=1)
     order, random = list(range(n)), SplitMix(seed)
     for epoch in range(max_epochs):
-        for k in range(n - 1, 0, -1):
+        order = [r for r in order if is_active[r].any()]
+        for k in range(len(order) - 1, 0, -1):
             j = random.below(k + 1)
             order[k], order[j] = order[j], order[k]
         damping = LAST_STEP if epoch == max_epochs - 1 else 1.0

@@ -126,12 +126,15 @@ def held_out_part(
     n_rates: int,
     links: NDArray[np.float32] | None,
     by_level: bool,
+    max_columns: int,
     *pieces: sparse.csr_array,
 ) -> tuple[NDArray[np.float64], ...]:
     """What held-out rows say about some nodes, solver by solver."""
     settings = [_core.SolverSettings(**solver) for solver in solvers]
     return tuple(
-        _trainer(problem, part, pieces).held_out_nodes(settings, part.nodes, samples, n_rates, links, by_level)
+        _trainer(problem, part, pieces).held_out_nodes(
+            settings, part.nodes, samples, n_rates, links, by_level, max_columns
+        )
     )
 
 

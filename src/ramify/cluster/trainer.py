@@ -54,6 +54,7 @@ class ShardedTrainer:
         links: Any = None,
         by_level: bool = False,
         keeps_scores: bool = False,
+        max_columns: int = 0,
     ) -> HeldOut:
         """`_core.BlockTrainer.held_out`: nodes are tried apart and summed up in the same order.
 
@@ -64,11 +65,12 @@ class ShardedTrainer:
         n_solvers = 1 if by_level else len(solvers)
 
         def compute() -> list[NDArray[np.float64]]:
-            return self._held_out_nodes((share, max_rows), nodes, samples, settings, n_rates, links, by_level)
+            of_nodes = nodes, samples, settings, n_rates, links, by_level, max_columns
+            return self._held_out_nodes((share, max_rows), *of_nodes)
 
         kept, key = (
             self.rows.checkpoint,
-            [settings, share, max_rows, n_rates, None if links is None else links.tolist(), by_level],
+            [settings, share, max_rows, n_rates, None if links is None else links.tolist(), by_level, max_columns],
         )
         found = compute() if kept is None else kept.arrays(f"held-out-{self.seed}", key, compute)
         positive, negative, softmax, positives = found
@@ -91,6 +93,7 @@ class ShardedTrainer:
         n_rates: int,
         links: NDArray[np.float32] | None,
         by_level: bool,
+        max_columns: int,
     ) -> list[NDArray[np.float64]]:
         workers = self.rows.workers
         if sample not in self._sample:
@@ -105,7 +108,9 @@ class ShardedTrainer:
         bins, parts, pieces = self._sample[sample]
         running = [
             workers.submit(
-                tasks.held_out_part, self.problem, part, samples[one_bin], settings, n_rates, links, by_level, *of_bin
+                tasks.held_out_part,
+                *(self.problem, part, samples[one_bin], settings, n_rates, links, by_level, max_columns),
+                *of_bin,
             )
             for one_bin, part, of_bin in zip(bins, parts, pieces, strict=True)
         ]

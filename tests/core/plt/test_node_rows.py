@@ -180,3 +180,22 @@ def test_a_sample_is_held_out_and_no_more(share, max_rows):
         assert part.sum() == 0
     else:
         assert 0 < part.sum() < 0.6 * whole.sum()
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_some_children_of_a_node_stand_for_all(is_weighted):
+    rng = np.random.default_rng(7)
+    X, Y = random_rows(rng, 600, 10), random_labels(rng, 600, 30, share=0.2)
+    weight = rng.integers(1, 4, 600).astype(np.float32) if is_weighted else None
+    trainer = block_trainer(X, Y, one_level_tree(None, Y), sample_weight=weight)
+
+    def held_out(max_columns):
+        [(positive, negative, _)], stands_for = trainer.held_out(
+            [solver_settings()], 1.0, 10**6, max_columns=max_columns
+        )
+        return positive.sum(axis=(1, 2)), (positive + negative).sum(axis=(1, 2)), stands_for
+
+    (all_positive, all_mass, for_all), (positive, mass, for_some) = held_out(0), held_out(8)
+    assert 30 * mass[1] in (7 * all_mass[1], 8 * all_mass[1])  # every fourth of 30
+    assert for_some[1] * positive[1] == pytest.approx(for_all[1] * all_positive[1])
+    assert held_out(30)[0].tolist() == all_positive.tolist()

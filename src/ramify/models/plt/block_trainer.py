@@ -36,6 +36,7 @@ class BlockTrainer(Protocol):
         links: Any = None,
         by_level: bool = False,
         keeps_scores: bool = False,
+        max_columns: int = 0,
     ) -> HeldOut: ...
 
     def train_levels(self, solvers: Sequence[_core.SolverSettings], progress: Any = None) -> Blocks: ...

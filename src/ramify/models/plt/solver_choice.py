@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from ramify import _core
 from ramify.models.plt.block_trainer import BlockTrainer
@@ -25,9 +24,8 @@ from ramify.models.plt.calibration import (
     Link,
     RateCurves,
     best_softening,
-    fit_link,
     fit_rate_curves,
-    knot_shares,
+    rising_means,
 )
 from ramify.models.plt.fit_report import Setting, Trial
 from ramify.models.plt.solver import PLTSolver
@@ -40,9 +38,10 @@ POSITIVE_WEIGHTS = {"squared_hinge": (0.7, 1.2, 2.0), "logistic": (1.0, 1.4, 2.0
 GAPS, MOST_EPOCHS, SHARED_EPOCHS = (0.05, 0.005), 40, (5, 20)
 # Where exactly one label is true, positives are few and weigh more.
 START_WEIGHT = {False: 0, True: 2}
-# A setting is tried on this share of each level's work, more where the data are small; and on at most MAX_ROWS rows of
-# a node. The map of the chosen one is fitted on more: nodes differ, and on fewer rows scores come out smaller.
-LEAST_SHARE, ENOUGH_WORK, MAX_ROWS = 0.05, 1e6, 12_288
+# A setting is tried on this share of each level's work, more where the data are small; and on at most MAX_ROWS rows
+# and MAX_COLUMNS children of a node: fewer children cost less and, unlike fewer rows, leave their problems as they are.
+# The map of the chosen one is fitted on more: nodes differ, and on fewer rows scores come out smaller.
+LEAST_SHARE, ENOUGH_WORK, MAX_ROWS, MAX_COLUMNS = 0.05, 2.5e5, 12_288, 32
 CALIBRATION_WORK, MAX_CALIBRATION_ROWS = 4e6, 100_000
 # How much lower the loss of another setting must be: below that the sample cannot tell; of a single level even less.
 MARGIN, LEVEL_MARGIN = 0.005, 0.01
@@ -108,7 +107,7 @@ def choose_solver(
     def try_out(settings: list[Setting]) -> dict[Setting, _HeldOut]:
         # Together, so that each node is prepared once and threads have enough to do.
         cores = [_core_settings(given, setting) for setting in settings]
-        found, stands_for = trainer.held_out(cores, share, MAX_ROWS)
+        found, stands_for = trainer.held_out(cores, share, MAX_ROWS, max_columns=MAX_COLUMNS)
         return {setting: _held_out(*of, stands_for) for setting, of in zip(settings, found, strict=True)}
 
     best = _setting(axes, start)
@@ -228,19 +227,20 @@ def _held_out(
     stands_for: NDArray[np.float64],
 ) -> _HeldOut:
     by_score = positive.sum(axis=1), negative.sum(axis=1)
-    return _HeldOut(held_out_brier(*by_score, stands_for, fit_link(*by_score)), positive, negative, softmax)
+    return _HeldOut(held_out_brier(*by_score, stands_for), positive, negative, softmax)
 
 
 def held_out_brier(
-    positive: NDArray[np.float64], negative: NDArray[np.float64], stands_for: NDArray[np.float64], link: Link
+    positive: NDArray[np.float64], negative: NDArray[np.float64], stands_for: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Sums of squared errors of the calibrated probabilities of held-out scores (levels x bins), by level.
+    """Sums of squared errors of the best rising probabilities of held-out scores (levels x bins), by level.
 
     Levels are sampled at unequal shares: each counts as if it had been held out whole.
     """
-    shares = knot_shares(np.arange(positive.shape[1]))
     losses = np.zeros(len(positive))
-    for level, logits in enumerate(link.logits):
-        p = expit(shares @ logits)
-        losses[level] = stands_for[level] * (positive[level] @ (1 - p) ** 2 + negative[level] @ p**2)
+    for level, (wins, failures) in enumerate(zip(positive, negative, strict=True)):
+        used = np.flatnonzero(wins + failures)
+        total = (wins + failures)[used]
+        p = rising_means(wins[used] / total, total)
+        losses[level] = stands_for[level] * (wins[used] @ (1 - p) ** 2 + failures[used] @ p**2)
     return losses
