@@ -78,7 +78,7 @@ class ShardedRows(RemoteRows):
 
     # --- the tree -------------------------------------------------------------------------------------------------
 
-    def label_vectors(self, Y: sparse.csr_array, prune: float) -> sparse.csr_array:
+    def label_vectors(self, Y: sparse.csr_array, prune: float, max_entries: int | None) -> sparse.csr_array:
         """Each worker owns some labels and sums their rows in order: no sum depends on the shards."""
         by_label = Y.tocsc()
         of_label = np.add.reduceat(np.append(self.lengths[by_label.indices], 0), by_label.indptr[:-1])
@@ -93,8 +93,9 @@ class ShardedRows(RemoteRows):
             indices = places.astype(np.int32)
             wanted.append(rows.astype(np.int64) if len(rows) else np.zeros(1, np.int64))
             ranges.append(RowArrays(indptr, indices, np.zeros(0, np.float32)))
+        most = max_entries or max(self.shape[1], 1)
         sums = [
-            self.workers.submit(tasks.sum_vectors, part, prune, *pieces)
+            self.workers.submit(tasks.sum_vectors, part, prune, most, *pieces)
             for part, pieces in zip(ranges, self.gathered(wanted), strict=True)
         ]
         counter = Counter(total=len(sums))
