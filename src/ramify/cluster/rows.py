@@ -32,6 +32,8 @@ Places = NDArray[np.int64]
 WORTH_SHARING = 2_000_000
 # Tasks for each worker: more of them balance better and move more rows.
 TASKS_PER_WORKER, LEAST_TASKS = 4, 4
+# Of splitting a level: a task reads all label vectors once, so that many small ones cost more than they balance.
+SPLITS_PER_WORKER = 2
 
 
 class ShardedRows(RemoteRows):
@@ -115,7 +117,7 @@ class ShardedRows(RemoteRows):
             _core.split_labels(vectors, n_features, order, starts, cuts, stops, **settings)
             return
         reference, settings = self._vectors[1], {**settings, "n_threads": 1}
-        share = -(-int(sizes.sum()) // self.n_tasks)
+        share = -(-int(sizes.sum()) // (SPLITS_PER_WORKER * self.workers.n_workers))
         task = (np.cumsum(sizes) - 1) // share
         groups = [np.flatnonzero(task == k) for k in np.unique(task)]
         shared = self.workers.put(order)
