@@ -310,11 +310,15 @@ def resident(pid: int) -> float:
 
 
 def measure_kill(work: Path, model: Path, texts: list[str], options: argparse.Namespace) -> None:
-    """Kill the service at random moments while it learns; then every acknowledged example must be there, once."""
+    """Kill the service at random moments, a quarter of them while it starts: every acknowledged example must be there."""
     generator = random.Random(options.seed)
     folder, sent, unclear = work / "killed", 0, []
+    arguments = ("--new", "--checkpoint-seconds", "0.5", "--publish-seconds", "0.1")
     for life in range(options.kills + 1):
-        server = serve(folder, 8750, "--new", "--checkpoint-seconds", "0.5", "--publish-seconds", "0.1")
+        if life % 4 == 0 and life < options.kills:
+            kill_early(folder, arguments, generator.uniform(0.0, 2.0))
+            continue
+        server = serve(folder, 8750, *arguments)
         for key, batch in unclear:
             server.post("/v1/learn", batch, key)
         sent += len(unclear)
@@ -346,6 +350,19 @@ def measure_kill(work: Path, model: Path, texts: list[str], options: argparse.Na
     print(
         f"{options.kills} kills: all {5 * sent:,} acknowledged examples there, each once; bits {compare_bits(folder)}"
     )
+
+
+def kill_early(folder: Path, arguments: tuple[str, ...], seconds: float) -> None:
+    """Kill a service that may still be starting: creating its journal, replaying it, saving."""
+    process = subprocess.Popen(
+        [*RAMIFY, "serve", "--model", str(folder), "--port", "8751", *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    time.sleep(seconds)
+    process.kill()
+    if process.wait() != -signal.SIGKILL:
+        raise SystemExit(f"error: the service ended with {process.returncode} before it was killed")
 
 
 def compare_bits(folder: Path) -> str:
