@@ -52,6 +52,8 @@ def open_store(settings: Settings) -> Store:
                 )
             new = {"ngrams": settings.ngrams, "seed": settings.seed, "is_multiclass": settings.is_multiclass}
             journal.set_facts(new=new, is_multiclass=settings.is_multiclass, n_base=0)
+        elif journal.first() > 1:
+            log.warning("the first examples of the journal are gone", extra={"first": journal.first()})
         classifier = _new_classifier(journal.facts["new"])
     classifier.set_params(n_jobs=None if settings.threads == 1 else settings.threads)
     return Store(classifier, journal)
