@@ -163,3 +163,9 @@ def test_a_part_that_is_no_array_is_rejected_as_rows_and_as_scores_too(part):
     for ask in (clf.predict_proba, clf.predict_one, lambda X: metrics.precision_at_k(labels(), X, 1)):
         with pytest.raises(ValueError, match=f"is a broken sparse matrix: its {part} must be a 1-D array"):
             ask(X)
+
+
+def test_a_sparse_array_is_no_list_of_labels():
+    clf = PLTClassifier(random_state=0).fit(np.eye(4), [0, 1, 2, 3])
+    with pytest.raises(ValueError, match="labels must be a list of labels, the same for every row, got a sparse array"):
+        clf.predict_proba(np.eye(4), labels=labels())
