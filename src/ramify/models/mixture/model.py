@@ -240,7 +240,7 @@ class MixtureModel(Model):
     def named(self, X: sparse.csr_array, candidates: sparse.csr_array, query: Query) -> NDArray[np.float32]:
         wanted = csr_rows(np.ones(candidates.nnz, np.float32), candidates.indices, candidates.indptr, candidates.shape)
         if self.stacking is None:
-            none = [sparse.csr_array(wanted.shape, dtype=np.float32)] * len(self._asked())
+            none = [some_entries(wanted, np.zeros(wanted.nnz, dtype=np.bool_))] * len(self._asked())
             known = Answers(none, [0] * len(none), wanted)
             return self._probabilities(X, wanted, known, known, query.n_threads).data
         first = self.answers(X, FIRST_CANDIDATES, query.n_threads)

@@ -28,7 +28,7 @@ class Judged:
     """Candidates of held-out rows, row by row: what the parts say, and the truth."""
 
     begin: NDArray[np.int64]  # of each row's candidates, and one more
-    columns: NDArray[np.int64]
+    columns: NDArray[np.integer]
     P: NDArray[np.float64]  # (entries, parts)
     y: NDArray[np.float64]
     row_weight: NDArray[np.float64]
@@ -47,7 +47,7 @@ class Stacking:
     log_rows: NDArray[np.float64]  # per label: log(1 + its training rows)
     is_one_of_all: bool  # a softmax over the row's candidates
 
-    def terms(self, P: NDArray[np.float64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
+    def terms(self, P: NDArray[np.float64], columns: NDArray[np.integer]) -> NDArray[np.float64]:
         """What each part, and last the label itself, adds to the score: (entries, parts + 1)."""
         n_parts = P.shape[1]
         weighted = features(P, self.log_rows[columns], self.is_one_of_all) * self.coefficients[:-1]
@@ -55,7 +55,7 @@ class Stacking:
         return np.column_stack([of_parts, weighted[:, -1] + self.coefficients[-1]])
 
     def probabilities(
-        self, P: NDArray[np.float64], columns: NDArray[np.int64], begin: NDArray[np.int64], mass: NDArray[np.float64]
+        self, P: NDArray[np.float64], columns: NDArray[np.integer], begin: NDArray[np.int64], mass: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Of candidates, row by row; one class per row: they sum up to the row's mass."""
         score = self.terms(P, columns).sum(axis=1)
