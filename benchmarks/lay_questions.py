@@ -1,20 +1,26 @@
 """Twenty questions in lay terms to the demo's model, written down before the demo was changed, and five lines to teach.
 
     python -m benchmarks.lay_questions
+    python -m benchmarks.lay_questions --choose
 
 trains the demo's model and asks them before and after teaching. An answer is sensible if its first code starts with one
 of the listed ones. No taught line is one of the questions; the first five questions use its terms in other words.
+`--choose` shows what settings are chosen by instead: the recall of training terms that are held out, and the sensible
+answers to the other questions in `lay_terms.py`.
 """
 
 from __future__ import annotations
 
+import argparse
+import zlib
 from pathlib import Path
 from typing import Any
 
+from benchmarks import lay_terms
 from ramify import metrics
-from ramify.cli.commands.demo import new_classifier, teach
+from ramify.cli.commands.demo import demo_data, new_classifier, teach
 from ramify.cli.data import LabelledRows, truth_for
-from ramify.data.icd10 import load_icd10, with_codes_only
+from ramify.data.icd10 import Icd10, LabelledTexts, load_icd10, with_codes_only, with_general_terms
 
 # A question, and the beginnings of the codes that are sensible first answers.
 QUESTIONS: dict[str, tuple[str, ...]] = {
@@ -50,10 +56,10 @@ TAUGHT: dict[str, str] = {
 }
 
 
-def ask(classifier: Any) -> int:
+def ask(classifier: Any, questions: dict[str, tuple[str, ...]]) -> int:
     """Print the first code of each question; the number of sensible ones."""
     n_sensible = 0
-    for question, sensible in QUESTIONS.items():
+    for question, sensible in questions.items():
         code, probability = classifier.predict_one(question, top_k=1)[0]
         is_sensible = code.startswith(sensible)
         n_sensible += is_sensible
@@ -61,16 +67,41 @@ def ask(classifier: Any) -> int:
     return n_sensible
 
 
-def main() -> None:
-    data = with_codes_only(load_icd10())
-    classifier = new_classifier(-1).fit(data.train.texts, data.train.labels)
-    truth, _ = truth_for(classifier, LabelledRows(Path("test"), data.test.texts, data.test.labels))
-    answer = classifier.predict_proba(data.test.texts, top_k=5)
+def print_recall(classifier: Any, held_out: LabelledTexts) -> None:
+    truth, _ = truth_for(classifier, LabelledRows(Path("held out"), held_out.texts, held_out.labels))
+    answer = classifier.predict_proba(held_out.texts, top_k=5)
     print(*(f"R@{k} {100 * metrics.recall_at_k(truth, answer, k):.1f}" for k in (1, 3, 5)))
-    print(f"before teaching: {ask(classifier)} of {len(QUESTIONS)} sensible\n")
+
+
+def with_terms_held_out(data: Icd10, share: float = 0.2) -> Icd10:
+    """The training rows as data of their own: a share of those that are no title, by checksum, is the test part."""
+    titles = {title.casefold() for title in data.names.values()}
+    parts = LabelledTexts([], []), LabelledTexts([], [])
+    for text, labels in zip(*data.train, strict=True):
+        part = parts[zlib.crc32(f"a{text}".encode()) < share * 2**32 and text.casefold() not in titles]
+        part.texts.append(text)
+        part.labels.append(labels)
+    return Icd10(*parts, data.names)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--choose", action="store_true", help="held-out training terms and other questions")
+    choose = parser.parse_args().choose
+    if choose:
+        data = with_general_terms(with_terms_held_out(with_codes_only(load_icd10())))
+        classifier = new_classifier(-1).fit(data.train.texts, data.train.labels)
+        print_recall(classifier, data.test)
+        questions = {question: tuple(codes.split()) for question, codes in lay_terms.QUESTIONS.items()}
+        print(f"{ask(classifier, questions)} of {len(questions)} sensible")
+        return
+    data = demo_data()
+    classifier = new_classifier(-1).fit(data.train.texts, data.train.labels)
+    print_recall(classifier, data.test)
+    print(f"before teaching: {ask(classifier, QUESTIONS)} of {len(QUESTIONS)} sensible\n")
     for text, code in TAUGHT.items():
         teach(classifier, text, code)
-    print(f"after teaching: {ask(classifier)} of {len(QUESTIONS)} sensible")
+    print(f"after teaching: {ask(classifier, QUESTIONS)} of {len(QUESTIONS)} sensible")
 
 
 if __name__ == "__main__":

@@ -212,8 +212,10 @@ def learning_of(name: str, server: Server, batches: list[Any], texts: list[str],
     alone = sorted(correction_seconds(server, number) for number in range(100))
     n_before = server.get("/v1/progress")["n_examples"]
     teacher = start_teacher(server, batches[120:140])
-    delays = sorted(correction_seconds(server, number) for number in range(100))
-    stop_teacher(teacher)
+    try:
+        delays = sorted(correction_seconds(server, number) for number in range(100))
+    finally:
+        stop_teacher(teacher)
     progress = server.get("/v1/progress")
     print(
         f"{name}: p99 of 8 clients while learning runs {statistics.median(ratios):.2f} times that without (target 3), "
@@ -231,8 +233,11 @@ def start_teacher(server: Server, batches: list[Any]) -> subprocess.Popen[bytes]
     code = f"import sys; sys.path.insert(0, '.'); from benchmarks.service import teach; teach({server.port})"
     teacher = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
     assert teacher.stdin is not None
+    before = server.get("/v1/progress")["n_examples"]
     teacher.stdin.write(json.dumps(batches).encode())
     teacher.stdin.close()
+    while server.get("/v1/progress")["n_examples"] == before:  # it has to start first
+        time.sleep(0.01)
     return teacher
 
 
@@ -243,7 +248,8 @@ def stop_teacher(teacher: subprocess.Popen[bytes]) -> None:
 
 def correction_seconds(server: Server, number: int) -> float:
     """The time from a correction with a new label to a fresh answer that has it."""
-    text, label = f"rare thing {number} {time.time_ns()}", f"new {number} {time.time_ns()}"
+    unique = f"{number}x{time.time_ns()}"  # words of its own: no other label competes
+    text, label = f"rare{unique} thing{unique}", f"new {unique}"
     time.sleep(0.03)
     began = time.perf_counter()
     server.post("/v1/learn", {"examples": [{"text": text, "labels": [label]}]})
@@ -310,11 +316,15 @@ def resident(pid: int) -> float:
 
 
 def measure_kill(work: Path, model: Path, texts: list[str], options: argparse.Namespace) -> None:
-    """Kill the service at random moments while it learns; then every acknowledged example must be there, once."""
+    """Kill the service at random moments, a quarter while it starts: every acknowledged example must be there, once."""
     generator = random.Random(options.seed)
     folder, sent, unclear = work / "killed", 0, []
+    arguments = ("--new", "--checkpoint-seconds", "0.5", "--publish-seconds", "0.1")
     for life in range(options.kills + 1):
-        server = serve(folder, 8750, "--new", "--checkpoint-seconds", "0.5", "--publish-seconds", "0.1")
+        if life % 4 == 0 and life < options.kills:
+            kill_early(folder, arguments, generator.uniform(0.0, 2.0))
+            continue
+        server = serve(folder, 8750, *arguments)
         for key, batch in unclear:
             server.post("/v1/learn", batch, key)
         sent += len(unclear)
@@ -346,6 +356,19 @@ def measure_kill(work: Path, model: Path, texts: list[str], options: argparse.Na
     print(
         f"{options.kills} kills: all {5 * sent:,} acknowledged examples there, each once; bits {compare_bits(folder)}"
     )
+
+
+def kill_early(folder: Path, arguments: tuple[str, ...], seconds: float) -> None:
+    """Kill a service that may still be starting: creating its journal, replaying it, saving."""
+    process = subprocess.Popen(
+        [*RAMIFY, "serve", "--model", str(folder), "--port", "8751", *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    time.sleep(seconds)
+    process.kill()
+    if process.wait() != -signal.SIGKILL:
+        raise SystemExit(f"error: the service ended with {process.returncode} before it was killed")
 
 
 def compare_bits(folder: Path) -> str:

@@ -173,12 +173,15 @@ def check_relay(relay: Server, data: Any, n_rows: int) -> None:
         time.sleep(0.1)
     through, direct = Client(ANNIF_PORT, HTTP_PROJECT), Client(RELAY_PORT, HTTP_PROJECT)
     asked = [document["text"] for document in taught[:50]]
-    same = sum(uris(through.suggest(text)[1]) == uris(direct.suggest(text)[1]) for text in asked)
-    print(f"Annif's http backend relays the service's subjects for {same} of {len(asked)} texts")
+    same = sum(agrees(through.suggest(text)[1], direct.suggest(text, limit=100)[1]) for text in asked)
+    print(f"Annif's http backend relays the service's subjects and scores for {same} of {len(asked)} texts")
 
 
-def uris(subjects: list[dict[str, Any]]) -> set[str]:
-    return {one["uri"] for one in subjects}
+def agrees(relayed: list[dict[str, Any]], answered: list[dict[str, Any]]) -> bool:
+    """Whether these are the best subjects with their scores; which of those with equal scores come last is open."""
+    scores = {one["uri"]: round(one["score"], 4) for one in answered}
+    best = sorted(scores.values(), reverse=True)[: len(relayed)]
+    return bool(relayed) and [scores.get(one["uri"]) for one in relayed] == best
 
 
 if __name__ == "__main__":

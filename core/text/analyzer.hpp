@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "text/normalize.hpp"
+#include "text/porter_stem.hpp"
 #include "text/term_table.hpp"
 
 namespace ramify {
@@ -21,6 +22,7 @@ struct AnalyzerSettings {
     TokenClass token = TokenClass::word;
     int min_length = 1;  ///< of a token, in characters: 1 or 2
     bool lowers = true;
+    bool stems = false;  ///< English words become their stems, after stop words are left out
     int min_n = 1, max_n = 1;
 };
 
@@ -43,7 +45,7 @@ public:
     void read(const TextView& text, const CharacterTable* table, Take&& take) {
         const bool by_words = settings_.kind == TermKind::words;
         text_.read(text, table, settings_.lowers, by_words ? settings_.token : TokenClass::not_space);
-        if (by_words && settings_.max_n == 1)
+        if (by_words && settings_.max_n == 1 && !settings_.stems)
             for_every_token(
                 [&](std::size_t begin, std::size_t end) { add({text_.bytes() + begin, end - begin}, take); });
         else if (by_words)
@@ -121,6 +123,17 @@ private:
         if (keeps_origin_) source_.push_back(from);
     }
 
+    /// Puts the stem in the place of the last word; its last letter stands for all that was cut off.
+    void shorten_last() {
+        const std::size_t begin = begins_.back();
+        const std::size_t length = PorterStemmer::shorten(std::span(joined_).subspan(begin));
+        joined_.resize(begin + length);
+        if (!keeps_origin_) return;
+        const std::size_t end = source_.back();
+        source_.resize(begin + length);
+        source_.back() = end;
+    }
+
     void pad() { joined_.resize(joined_.size() + NormalizedText::padding, ' '); }
 
     template <class Take>
@@ -134,6 +147,7 @@ private:
         for_every_token([&](std::size_t begin, std::size_t end) {
             begins_.push_back(joined_.size());
             copy(begin, end);
+            if (settings_.stems) shorten_last();
             add_space();
         });
         const std::size_t n_tokens = begins_.size();

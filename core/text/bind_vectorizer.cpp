@@ -47,10 +47,10 @@ void bind_vectorizer(nb::module_& m) {
         .def("n_occurrences", [](const Counted& c) { return to_numpy(c.terms.n_occurrences()); });
     nb::class_<BoundReader>(m, "TextReader",
                             "Texts as sparse rows: an analyzer, columns by vocabulary or hash, and weights.")
-        .def(nb::init<const std::string&, const std::string&, int, bool, const std::string&, int, int,
-                      const nb::list&>(),
+        .def(nb::init<const std::string&, const std::string&, int, bool, const std::string&, int, int, const nb::list&,
+                      bool>(),
              nb::kw_only(), "kind"_a, "token"_a, "min_length"_a, "lowercase"_a, "strip_accents"_a, "min_n"_a, "max_n"_a,
-             "stop_words"_a)
+             "stop_words"_a, "stems"_a = false)
         .def("set_vocabulary", &BoundReader::set_vocabulary, "bytes"_a, "offsets"_a)
         .def("set_hashing", &BoundReader::set_hashing, "n_buckets"_a, "alternate_sign"_a)
         .def("set_weights", &BoundReader::set_weights, nb::kw_only(), "binary"_a, "sublinear"_a, "norm"_a,

@@ -41,7 +41,7 @@ struct Counted {
 class BoundReader {
 public:
     BoundReader(const std::string& kind, const std::string& token, int min_length, bool lowercase,
-                const std::string& strip_accents, int min_n, int max_n, const nb::list& stop_words)
+                const std::string& strip_accents, int min_n, int max_n, const nb::list& stop_words, bool stems)
         : strip_accents_(strip_accents) {
         if (kind != "word" && kind != "char" && kind != "char_wb")
             throw nb::value_error("kind must be 'word', 'char' or 'char_wb'");
@@ -56,6 +56,7 @@ public:
         settings_.token = token == "word" ? TokenClass::word : TokenClass::not_space;
         settings_.min_length = min_length;
         settings_.lowers = lowercase;
+        settings_.stems = stems;
         settings_.min_n = min_n;
         settings_.max_n = max_n;
         for (nb::handle word : stop_words) find_or_add(stop_words_, to_utf8(word));

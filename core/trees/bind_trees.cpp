@@ -110,15 +110,16 @@ int checked_threads(int n_threads) {
 }
 
 ramify::CsrArrays label_vectors(const CsrInput& x, std::size_t n_features, const LabelInput& by_label, float prune,
-                                int n_threads) {
+                                std::size_t max_entries, int n_threads) {
     const CsrView rows = feature_rows(x, n_features, "X");
     check_csr(view(by_label.indptr), view(by_label.indices), rows.n_rows(), "Y");
+    if (max_entries == 0) throw nb::value_error("max_entries must be at least 1");
     n_threads = checked_threads(n_threads);
     ramify::LabelVectors vectors;
     {
         nb::gil_scoped_release released;
-        vectors =
-            ramify::label_vectors(rows, n_features, view(by_label.indptr), view(by_label.indices), prune, n_threads);
+        vectors = ramify::label_vectors(rows, n_features, view(by_label.indptr), view(by_label.indices), prune,
+                                        max_entries, n_threads);
     }
     const auto n = static_cast<std::size_t>(vectors.start.back());
     auto* column = vectors.column.release();
@@ -174,8 +175,8 @@ void bind_trees(nb::module_& m) {
         "parent"_a, "values"_a, "The sum of the values at and below every node.");
     m.def("huffman_parents", &huffman_parents, "frequency"_a, "arity"_a,
           "Parents of Huffman's code over rising frequencies: leaves first, the root last.");
-    m.def("label_vectors", &label_vectors, "X"_a, "n_features"_a, "by_label"_a, "prune"_a, "n_threads"_a,
-          "PIFA label vectors of unit length as the three arrays of a csr_array.");
+    m.def("label_vectors", &label_vectors, "X"_a, "n_features"_a, "by_label"_a, "prune"_a, "max_entries"_a,
+          "n_threads"_a, "PIFA label vectors of unit length as the three arrays of a csr_array.");
     m.def("split_labels", &split_labels, "vectors"_a, "n_features"_a, "order"_a, "starts"_a, "cuts"_a, "stops"_a,
           "eps"_a, "max_iterations"_a, "seed"_a, "n_threads"_a,
           "Balanced spherical 2-means of order[start:stop] for every part, in place: the first cut - start labels are "

@@ -1,8 +1,11 @@
 /// PIFA label vectors: the sum of the unit-norm feature rows of a label's positive examples, normalised.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -65,8 +68,8 @@ public:
         if (keeps_list_) note(columns);
     }
 
-    /// Appends the entries that are not small, as a vector of unit length, and resets.
-    void take(float prune, std::vector<std::int32_t>& column, std::vector<float>& value) {
+    /// Appends the entries that are not small, at most `most` of them, as a vector of unit length, and resets.
+    void take(float prune, std::size_t most, std::vector<std::int32_t>& column, std::vector<float>& value) {
         if (!keeps_list_) {
             touched_.resize(sum_.size());
             std::size_t n = 0;
@@ -93,6 +96,7 @@ public:
             column[end] = touched_[k];
             end += std::abs(sum) >= least && sum != 0;
         }
+        if (end - begin > most) end = keep_largest(most, begin, end, column, value);
         column.resize(end);
         value.resize(end);
         const double kept = std::sqrt(square(value.data() + begin, end - begin));
@@ -120,6 +124,26 @@ private:
         touched_.resize(size);
     }
 
+    /// Moves the `most` largest entries to the front, in their order; of equal ones the first. Returns where they end.
+    std::size_t keep_largest(std::size_t most, std::size_t begin, std::size_t end, std::vector<std::int32_t>& column,
+                             std::vector<float>& value) {
+        size_.clear();
+        for (std::size_t k = begin; k < end; ++k) size_.push_back(std::abs(value[k]));
+        const auto last = size_.begin() + static_cast<std::ptrdiff_t>(most) - 1;
+        std::ranges::nth_element(size_, last, std::ranges::greater{});
+        const float least = *last;
+        auto n_equal = static_cast<std::size_t>(std::ranges::count(size_.begin(), last + 1, least));
+        std::size_t to = begin;
+        for (std::size_t k = begin; k < end; ++k) {
+            const float size = std::abs(value[k]);
+            if (size < least || (size == least && n_equal == 0)) continue;
+            n_equal -= size == least;
+            column[to] = column[k];
+            value[to++] = value[k];
+        }
+        return to;
+    }
+
     /// The sum of squares in eight lanes, which a compiler can keep in vector registers without changing the result.
     static double square(const float* value, std::size_t n) {
         float lanes[8] = {};
@@ -132,7 +156,7 @@ private:
         return sum;
     }
 
-    std::vector<float> sum_;
+    std::vector<float> sum_, size_;
     std::vector<char> is_touched_;
     std::vector<std::int32_t> touched_;
     std::size_t n_rows_ = 0;
@@ -141,9 +165,11 @@ private:
 
 /// `examples[start_of[l] .. start_of[l + 1]]` are the positive rows of label l.
 /// Entries smaller than `prune` times the vector's root mean square are dropped before the vector is normalised:
-/// the long thin tail of a frequent label takes most of the memory and hardly changes the direction.
+/// the long thin tail of a frequent label takes most of the memory and hardly changes the direction. Of the others the
+/// `most` largest are kept.
 inline LabelVectors label_vectors(const CsrView& rows, std::size_t n_features, std::span<const std::int64_t> start_of,
-                                  std::span<const std::int32_t> examples, float prune, int n_threads) {
+                                  std::span<const std::int32_t> examples, float prune, std::size_t most,
+                                  int n_threads) {
     struct Block {
         std::vector<std::int32_t> column;
         std::vector<float> value;
@@ -181,7 +207,7 @@ inline LabelVectors label_vectors(const CsrView& rows, std::size_t n_features, s
                 if (k + 1 < start_of[label + 1]) prefetch_row(rows, examples[k + 1]);
                 sums[worker]->add(rows, examples[k], inverse[examples[k]]);
             }
-            sums[worker]->take(prune, block.column, block.value);
+            sums[worker]->take(prune, most, block.column, block.value);
             result.start[label + 1] = static_cast<std::int64_t>(block.column.size() - before);
         }
         block.column.shrink_to_fit();  // it grew by doubling, and all blocks wait for the last

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import io
-import json
+import functools
 
 import numpy as np
 import pytest
 
 from attacks.driver import attack, n_inputs, report
 from attacks.test_manifests import MODELS, TEXTS, UnusableError, saved
-from model_files import write_manifest
-from ramify.base import save_load
+from model_files import alone_in_memory, load_from_memory
 from ramify.files.directory import ModelFileError, read_model
-from ramify.files.tensors import write_tensors
 
 INTEGERS = [-(2**63), -(2**31), -2, -1, 0, 1, 2, 127, 255, 65535, 2**30, 2**31 - 1, 2**31, 2**40, 2**63 - 1]
 FLOATS = [float("nan"), float("inf"), float("-inf"), 0.0, -0.0, -1.0, 1e-45, 1.5, 65504.0, 1e30, 3e38, -3e38]
@@ -87,29 +84,14 @@ def ask(clf):
             clf.predict_one(TEXTS[0])
 
 
+@functools.cache
 def arrays_of(name):
-    return {key: np.array(array) for key, array in read_model(saved(name)[0])[1].items()}
-
-
-def with_arrays(name, arrays):
-    """A directory with the saved model whose arrays are these, with right checksums."""
-    source, manifest = saved(name)
-    directory = source.with_name(f"{name}, arrays")
-    directory.mkdir(exist_ok=True)
-    path = directory / manifest["files"][0]["name"]
-    content = io.BytesIO()
-    size, checksum = write_tensors(content, arrays)
-    path.unlink(missing_ok=True)  # and not written to: an earlier model may still read it
-    path.write_bytes(content.getvalue())
-    changed_manifest = json.loads(json.dumps(manifest))
-    changed_manifest["files"][0].update(size=size, crc32=f"{checksum:08x}")
-    write_manifest(directory, changed_manifest)
-    return directory
+    return {key: alone_in_memory(array) for key, array in read_model(saved(name)[0])[1].items()}
 
 
 def attack_arrays(count, seed, name):
     """Change one array of a model, keep the checksums right, load the model, and query it if it loads."""
-    arrays = arrays_of(name)
+    arrays, manifest = arrays_of(name), saved(name)[1]
     names = sorted(arrays)
 
     def one_input(generator):
@@ -118,7 +100,7 @@ def attack_arrays(count, seed, name):
         changed = {key: value for key, value in arrays.items() if key != chosen}
         if generator.random() > 0.02:  # else it is missing
             changed[chosen] = array
-        clf = save_load.load(with_arrays(name, changed))
+        clf = load_from_memory(manifest, changed)
         try:
             ask(clf)
         except ValueError as error:
@@ -157,21 +139,21 @@ def test_a_model_with_changed_arrays_is_rejected_or_answers(name):
     ],
 )
 def test_numbers_that_no_model_has_are_rejected(name, array, place, value, message):
-    arrays = arrays_of(name)
-    arrays[array].reshape(-1)[place] = value
+    changed = arrays_of(name)[array].copy()
+    changed.reshape(-1)[place] = value
     with pytest.raises(ModelFileError, match=message):
-        save_load.load(with_arrays(name, arrays))
+        load_from_memory(saved(name)[1], {**arrays_of(name), array: changed})
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3e38])
 @pytest.mark.parametrize("array", ["value", "weight", "frequency"])
 def test_nearest_rows_that_are_not_finite_are_rejected_or_answered(array, value):
     """The coarse index cast what it was told to integers: NaN has none."""
-    arrays = arrays_of("nearest_rows")
-    arrays[f"model.arrays.{array}"][:2] = value
-    directory = with_arrays("nearest_rows", arrays)
+    name = f"model.arrays.{array}"
+    changed = arrays_of("nearest_rows")[name].copy()
+    changed[:2] = value
     try:
-        clf = save_load.load(directory)
+        clf = load_from_memory(saved("nearest_rows")[1], {**arrays_of("nearest_rows"), name: changed})
     except ModelFileError:
         return
     ask(clf)

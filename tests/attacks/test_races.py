@@ -112,7 +112,7 @@ def save_and_die(path, step):
     elif step == "replace":
         model_directory.os.replace = die
     else:
-        model_directory._sync_directory = die
+        model_directory.sync_directory = die
     model(2).save(path)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from ramify import PLTClassifier, metrics
 from ramify.data.csr import check_csr, csr_rows
 from ramify.data.dataset import as_features, as_indicator
 from ramify.data.labels import encode_labels, label_indicator
@@ -127,3 +128,44 @@ def test_rows_have_32_bit_indices_where_they_fit():
     assert rows.indices.dtype == rows.indptr.dtype == np.int32
     wide = csr_rows(np.ones(1), np.array([2**40]), np.array([0, 1]), (1, 2**41))
     assert wide.indices.tolist() == [2**40]
+
+
+@pytest.mark.parametrize(
+    "value", [None, "x", [1, 2], np.float32(1), np.zeros((3, 2))], ids=lambda value: repr(value)[:12]
+)
+@pytest.mark.parametrize("part", ["indptr", "indices", "data"])
+@pytest.mark.parametrize("reader", READERS)
+def test_what_is_no_array_in_place_of_a_part_is_rejected_with_its_name(reader, part, value):
+    """scipy takes the dtype of a sparse array from its values, so asking for that failed first."""
+    Y = labels()
+    setattr(Y, part, value)
+    with pytest.raises(ValueError, match=f"is a broken sparse matrix: its {part} must be a 1-D array"):
+        READERS[reader](Y)
+
+
+@pytest.mark.parametrize(
+    ("part", "value"), [("indptr", np.zeros(1, int)), ("indptr", None), ("indices", "x"), ("data", 3)]
+)
+def test_a_single_row_with_a_broken_part_is_rejected(part, value):
+    X = labels()[:1].astype(np.float32)
+    clf = PLTClassifier(random_state=0).fit(np.eye(4), [0, 1, 2, 3])
+    setattr(X, part, value)
+    for ask in (clf.predict_proba, clf.predict_one, clf.explain):
+        with pytest.raises(ValueError, match="X is a broken sparse matrix: "):
+            ask(X)
+
+
+@pytest.mark.parametrize("part", ["indptr", "indices", "data"])
+def test_a_part_that_is_no_array_is_rejected_as_rows_and_as_scores_too(part):
+    X = labels().astype(np.float32)
+    clf = PLTClassifier(random_state=0).fit(np.eye(4), [0, 1, 2, 3])
+    setattr(X, part, None)
+    for ask in (clf.predict_proba, clf.predict_one, lambda X: metrics.precision_at_k(labels(), X, 1)):
+        with pytest.raises(ValueError, match=f"is a broken sparse matrix: its {part} must be a 1-D array"):
+            ask(X)
+
+
+def test_a_sparse_array_is_no_list_of_labels():
+    clf = PLTClassifier(random_state=0).fit(np.eye(4), [0, 1, 2, 3])
+    with pytest.raises(ValueError, match="labels must be a list of labels, the same for every row, got a sparse array"):
+        clf.predict_proba(np.eye(4), labels=labels())

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ramify.data.icd10 import code_labels, load_icd10, with_codes_only
+from ramify.data.icd10 import code_labels, load_icd10, with_codes_only, with_general_terms
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +91,21 @@ def test_codes_only_leaves_out_titles_and_upper_levels(icd10):
     assert "Intestinal infectious diseases" not in only.train.texts
     assert all(labels for part in (only.train, only.test) for labels in part.labels)
     assert {label for labels in only.train.labels for label in labels} == set(only.names) == code_labels(icd10.names)
+
+
+def test_a_title_above_few_codes_is_a_text_of_all_of_them(icd10):
+    only = with_codes_only(icd10)
+    general = with_general_terms(only)
+    assert general.test == only.test
+    assert general.train.texts[: len(only.train.texts)] == only.train.texts
+    added = dict(
+        zip(general.train.texts[len(only.train.texts) :], general.train.labels[len(only.train.texts) :], strict=True)
+    )
+    assert added["Cholera"] == ["A00.0", "A00.1", "A00.9"]  # a category, which is no code
+    infarction = added["ST elevation (STEMI) myocardial infarction of anterior wall"]
+    assert infarction == ["I21.01", "I21.02", "I21.09", "I21.0"]  # a subcategory, which is a code itself
+    assert "Certain infectious and parasitic diseases" not in added
+    assert max(map(len, added.values())) <= 301
+    codes = {label for labels in added.values() for label in labels}
+    assert codes <= set(only.names)
+    assert max(map(len, codes)) < len("S52.521A")

@@ -154,6 +154,38 @@ def test_a_directory_that_is_served_is_refused(tmp_path):
         assert "in use by ramify serve" in second.stderr
 
 
+def test_a_service_killed_while_it_creates_its_journal_starts_again(tmp_path, monkeypatch):
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("ramify.serve.journal.os.replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            open_store(Settings(model=tmp_path / "live", is_new=True))
+    with application(tmp_path / "live", is_new=True) as client:
+        assert client.learn(("a", ["a"])).status_code == 200
+
+
+def test_a_journal_takes_all_facts_of_a_model_or_none(tmp_path):
+    journal = Journal(tmp_path / "journal.sqlite")
+    with pytest.raises(TypeError):
+        journal.set_facts(new={"seed": 0}, n_base=object())
+    assert "new" not in Journal(tmp_path / "journal.sqlite").facts
+
+
+def test_a_write_ahead_log_without_its_journal_is_kept_and_said(tmp_path):
+    folder = tmp_path / "live"
+    journal = open_store(Settings(model=folder, is_new=True)).journal
+    journal.append([Batch(examples(0, 10))])
+    log = (folder / "journal.sqlite-wal").read_bytes()
+    journal.close()
+    (folder / "journal.sqlite").unlink()
+    (folder / "journal.sqlite-wal").write_bytes(log)
+    with pytest.raises(JournalError, match="is missing"):
+        open_store(Settings(model=folder, is_new=True))
+    assert (folder / "journal.sqlite-wal").read_bytes() == log
+
+
 def test_a_directory_without_a_model_is_refused_with_a_hint(tmp_path, capsys):
     assert run(["serve", "--model", str(tmp_path / "none")]) == 2
     assert "--new" in capsys.readouterr().err
@@ -212,9 +244,7 @@ def taught(tmp_path):
     folder = tmp_path / "live"
     folder.mkdir()
     journal = Journal(folder / "journal.sqlite")
-    journal.set_fact("new", {"ngrams": 1, "seed": 0, "is_multiclass": False})
-    journal.set_fact("is_multiclass", False)
-    journal.set_fact("n_base", 0)
+    journal.set_facts(new={"ngrams": 1, "seed": 0, "is_multiclass": False}, is_multiclass=False, n_base=0)
     for start in range(0, 2000, 50):
         journal.append([Batch(examples(start, start + 50), f"key {start}")])
     journal.close()

@@ -146,6 +146,42 @@ def test_control_and_enter_teach_from_the_text(page):
     shows(page, "#taught", "^Learned and saved")
 
 
+def test_labels_of_one_text_are_not_taught_with_the_next(page, service):
+    type_text(page, "kidney stone")
+    page.wait_for_selector("#learn:not([disabled])")
+    before = service.client.get("/v1/progress").json()["n_examples"]
+    held = []
+    page.route("**/v1/predict", lambda route: held.append(route))  # no answer yet
+    page.fill("#text", "dry cough")
+    assert page.locator("#learn").is_disabled()
+    page.keyboard.press("Control+Enter")
+    shows(page, "#taught", "not here yet")
+    assert page.get_attribute("#answers", "aria-busy") == "true"
+    while not held:
+        page.wait_for_timeout(20)
+    held[0].continue_()
+    page.wait_for_selector("#learn:not([disabled])")
+    shows(page, "#answers .name", "^R05")
+    assert page.get_attribute("#answers", "aria-busy") is None
+    assert service.client.get("/v1/progress").json()["n_examples"] == before
+
+
+def test_an_explanation_that_comes_late_is_not_shown(page):
+    type_text(page, "kidney stone")
+    page.wait_for_selector("#why:not([hidden])")
+    held = []
+    page.route("**/v1/explain", lambda route: held.append(route) if not held else route.continue_())
+    page.fill("#text", "nosebleed")
+    while not held:
+        page.wait_for_timeout(20)
+    page.fill("#text", "persistent dry cough")
+    shows(page, "#marked", "persistent dry cough")
+    with page.expect_response("**/v1/explain"):
+        held[0].continue_()
+    page.wait_for_timeout(100)
+    assert page.locator("#marked").text_content() == "persistent dry cough"
+
+
 def test_the_best_label_is_explained_while_typing(page):
     type_text(page, "kidney stone")
     page.wait_for_selector("#why:not([hidden]) mark.for")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -201,6 +202,13 @@ def test_many_large_bodies_at_once_are_refused(tmp_path):
     with application(tmp_path / "live", is_new=True, max_body=2000) as client:
         held = client.service.settings.max_body * 10
 
+        async def too_large():
+            for _ in range(3):
+                yield b" " * 1900
+
+        for _ in range(5):  # what is refused gives back no more than it took
+            assert client.post("/v1/learn", content=too_large()).status_code == 413
+
         async def ask_all():
             gate = asyncio.Event()
 
@@ -248,3 +256,14 @@ def test_a_slow_bulk_body_is_cut_off(tmp_path):
 
     with application(tmp_path / "live", is_new=True, timeout=0.3) as client:
         assert client.post("/v1/bulk/predict", content=drops()).status_code == 408
+
+
+def test_each_line_of_the_threat_model_names_tests_that_exist():
+    documented = (Path(__file__).parents[2] / "docs" / "serve.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^\| .*$", documented.partition("## Threat model")[2], re.MULTILINE)[1:]
+    tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py"))
+    assert len(lines) > 15
+    for line in lines:
+        named = re.findall(r"`(test_\w+)`", line)
+        assert named, line
+        assert [name for name in named if f"def {name}(" not in tests] == []

@@ -72,6 +72,35 @@ def test_pruned_label_vectors_drop_only_small_entries_and_keep_unit_length():
         assert np.allclose(kept, expected / np.linalg.norm(expected), atol=1e-5)
 
 
+@given(seed=st.integers(0, 10**6), most=st.integers(1, 12), n_jobs=st.integers(1, 3))
+def test_of_a_label_vector_the_largest_entries_are_kept(seed, most, n_jobs):
+    X, Y = random_data(seed, 12)
+    whole, kept = label_vectors(X, Y), label_vectors(X, Y, max_entries=most, n_jobs=n_jobs)
+    for label in range(12):
+        full, part = (vectors[[label]].toarray()[0] for vectors in (whole, kept))
+        largest = np.argsort(-np.abs(full), kind="stable")[: min(most, np.count_nonzero(full))]
+        expected = np.zeros_like(full)
+        expected[largest] = full[largest] / max(np.linalg.norm(full[largest]), 1e-9)
+        assert np.count_nonzero(part) == len(largest)
+        assert np.allclose(part, expected, atol=1e-5)
+
+
+def test_equal_entries_of_a_label_vector_are_kept_in_order():
+    X = sparse.csr_array(np.array([[1.0, 1.0, 2.0, 1.0, 1.0]]))
+    assert np.allclose(label_vectors(X, [0], max_entries=3).toarray() * np.sqrt(6), [[1, 1, 2, 0, 0]])
+
+
+def test_vectors_of_many_labels_are_short_and_those_of_few_whole(monkeypatch):
+    X, y, topic_of = topics(8, 8)
+    whole = kmeans_tree(X, y, arity=8, max_leaf=8, random_state=0)
+    assert kmeans_tree(X, y, arity=8, max_leaf=8, max_entries=25, random_state=0) == whole
+    monkeypatch.setattr("ramify.trees.kmeans.TOTAL_ENTRIES", 64 * 3)
+    monkeypatch.setattr("ramify.trees.kmeans.LEAST_ENTRIES", 2)
+    short = kmeans_tree(X, y, arity=8, max_leaf=8, random_state=0)
+    assert short == kmeans_tree(X, y, arity=8, max_leaf=8, max_entries=3, random_state=0)
+    assert all(len(set(topic_of[children])) == 1 for children in short.to_nested())
+
+
 def test_rows_that_cancel_leave_an_empty_vector():
     X = np.array([[1.0, 2.0, 0.0], [-1.0, -2.0, 0.0], [0.0, 0.0, 5.0]])
     vectors = label_vectors(X, [0, 0, 1])
@@ -273,6 +302,7 @@ def test_the_split_kernel_survives_nan_and_infinity(bad):
         {"by_label": label_rows([0, 1], [5])},
         {"by_label": label_rows([0, 2], [0])},
         {"by_label": label_rows([], [0])},
+        {"max_entries": 0},
     ],
 )
 def test_the_vector_kernel_rejects_out_of_bounds_arrays(changes):
@@ -281,6 +311,7 @@ def test_the_vector_kernel_rejects_out_of_bounds_arrays(changes):
         "n_features": 2,
         "by_label": label_rows([0, 1], [0]),
         "prune": 0.0,
+        "max_entries": 2,
         "n_threads": 1,
     }
     with pytest.raises(ValueError):

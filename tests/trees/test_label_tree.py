@@ -175,6 +175,7 @@ def test_arrays_that_are_not_a_tree_are_rejected(parent, label, n_labels, messag
         (lambda tree: tree.path(0.5), "label must be an integer between 0 and 4, got 0.5"),
         (lambda tree: tree.is_leaf("root"), "node must be an integer between 0 and 8, got root"),
         (lambda tree: tree.depth_of(-1), "label must be an integer between 0 and 4, got -1"),
+        (lambda tree: tree.depth_of(True), "label must be an integer between 0 and 4, got True"),
         (lambda tree: tree.is_leaf(99), "node must be an integer between 0 and 8, got 99"),
         (lambda tree: tree.children(-1), "node must be an integer between 0 and 8, got -1"),
         (lambda tree: tree.subtree_minimum([1.0]), r"shape \(5,\), got \(1,\)"),

@@ -69,6 +69,8 @@ class Model(ABC):
     is_multiclass: bool
     # Search options without which it cannot be asked.
     needed_options: tuple[str, ...] = ()
+    # So many labels of a row cost as much to search for as one.
+    n_cheap_answers = 1
 
     @property
     def learns_on(self) -> bool:

@@ -115,11 +115,11 @@ def _plain_numbers(X: Any) -> Any:
         values = X.data
     else:
         return None
-    if X.ndim != 2 or values.dtype.kind not in "biuf":
+    if not isinstance(values, np.ndarray) or X.ndim != 2 or values.dtype.kind not in "biuf":
         return None
     if values.dtype != np.float32:
-        with np.errstate(over="ignore"):
-            X = X.astype(np.float32)
+        with np.errstate(over="ignore"):  # a broken sparse array is to be rejected in our words, not scipy's
+            X = (X if type(X) is np.ndarray else check_csr("X", X)).astype(np.float32)
         values = X if type(X) is np.ndarray else X.data
     return X if _all_finite(values) else None
 
@@ -190,9 +190,11 @@ def _columns(n_columns: int) -> NDArray[np.int32]:
 
 def plain_row(X: Any, n_features: int) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
     """The arrays of a one-row CSR if they are canonical already; None if `canonical_rows` has to read them."""
-    indices, values = X.indices, X.data
+    indptr, indices, values = X.indptr, X.indices, X.data
+    if not type(indptr) is type(indices) is type(values) is np.ndarray or indptr.shape != (2,) or indices.ndim != 1:
+        return None  # whatever a caller put there
     count = len(indices)
-    if X.shape[1] != n_features or X.indptr[1] != count:
+    if X.shape[1] != n_features or indptr[1] != count:
         return None
     if values.dtype != np.float32:
         if values.dtype != np.float64:

@@ -32,6 +32,8 @@ Places = NDArray[np.int64]
 WORTH_SHARING = 2_000_000
 # Tasks for each worker: more of them balance better and move more rows.
 TASKS_PER_WORKER, LEAST_TASKS = 4, 4
+# Of splitting a level: a task reads all label vectors once, so that many small ones cost more than they balance.
+SPLITS_PER_WORKER = 2
 
 
 class ShardedRows(RemoteRows):
@@ -78,7 +80,7 @@ class ShardedRows(RemoteRows):
 
     # --- the tree -------------------------------------------------------------------------------------------------
 
-    def label_vectors(self, Y: sparse.csr_array, prune: float) -> sparse.csr_array:
+    def label_vectors(self, Y: sparse.csr_array, prune: float, max_entries: int | None) -> sparse.csr_array:
         """Each worker owns some labels and sums their rows in order: no sum depends on the shards."""
         by_label = Y.tocsc()
         of_label = np.add.reduceat(np.append(self.lengths[by_label.indices], 0), by_label.indptr[:-1])
@@ -93,8 +95,9 @@ class ShardedRows(RemoteRows):
             indices = places.astype(np.int32)
             wanted.append(rows.astype(np.int64) if len(rows) else np.zeros(1, np.int64))
             ranges.append(RowArrays(indptr, indices, np.zeros(0, np.float32)))
+        most = max_entries or max(self.shape[1], 1)
         sums = [
-            self.workers.submit(tasks.sum_vectors, part, prune, *pieces)
+            self.workers.submit(tasks.sum_vectors, part, prune, most, *pieces)
             for part, pieces in zip(ranges, self.gathered(wanted), strict=True)
         ]
         counter = Counter(total=len(sums))
@@ -114,7 +117,7 @@ class ShardedRows(RemoteRows):
             _core.split_labels(vectors, n_features, order, starts, cuts, stops, **settings)
             return
         reference, settings = self._vectors[1], {**settings, "n_threads": 1}
-        share = -(-int(sizes.sum()) // self.n_tasks)
+        share = -(-int(sizes.sum()) // (SPLITS_PER_WORKER * self.workers.n_workers))
         task = (np.cumsum(sizes) - 1) // share
         groups = [np.flatnonzero(task == k) for k in np.unique(task)]
         shared = self.workers.put(order)

@@ -83,10 +83,12 @@ def stack_rows(*shards: sparse.csr_array) -> sparse.csr_array:
     return stack(shards)
 
 
-def sum_vectors(by_label: RowArrays, prune: float, *pieces: sparse.csr_array) -> tuple[NDArray[Any], ...]:
+def sum_vectors(
+    by_label: RowArrays, prune: float, max_entries: int, *pieces: sparse.csr_array
+) -> tuple[NDArray[Any], ...]:
     """Label vectors of some labels: `by_label` has their rows, by place in the stacked pieces."""
     rows = stack(pieces)
-    return tuple(_core.label_vectors(rows, rows.shape[1], by_label, prune=prune, n_threads=1))
+    return tuple(_core.label_vectors(rows, rows.shape[1], by_label, prune=prune, max_entries=max_entries, n_threads=1))
 
 
 def join_vectors(n_features: int, *parts: tuple[NDArray[Any], ...]) -> sparse.csr_array:

@@ -89,6 +89,7 @@ def check_csr(name: str, array: Any, *, is_copied: bool = False) -> sparse.csr_a
     """
     if array.ndim != 2:
         raise ValueError(f"{name} must have two dimensions, got {array.ndim}")
+    check_parts(name, array)
     if array.format == "csr" and not is_copied:
         array = copy.copy(array)
         array.indptr = array.indptr.copy()
@@ -112,6 +113,17 @@ def check_csr(name: str, array: Any, *, is_copied: bool = False) -> sparse.csr_a
     if len(result.indices) > stored or len(result.data) > stored:  # scipy allows unused space at the end
         result.indices, result.data = result.indices[:stored], result.data[:stored]
     return result
+
+
+def check_parts(name: str, array: Any) -> None:
+    """Reject what a caller has put in place of a sparse array's parts: even its dtype is that of its values."""
+    compressed = ("indptr", "indices", "data")
+    parts = {"csr": compressed, "csc": compressed, "bsr": compressed, "coo": ("data",)}.get(array.format, ())
+    for part in parts:
+        values, n_dimensions = getattr(array, part), 3 if (array.format, part) == ("bsr", "data") else 1
+        if not isinstance(values, np.ndarray) or values.ndim != n_dimensions:
+            got = f"one of {values.ndim} dimensions" if isinstance(values, np.ndarray) else type(values).__name__
+            _reject(name, f"its {part} must be a {n_dimensions}-D array, got {got}")
 
 
 def _check_types(name: str, array: Any) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from ramify.data.csr import check_csr, csr_rows
+from ramify.data.csr import check_csr, check_parts, csr_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +123,8 @@ def _csr(array: Any, name: str) -> csr_array:
         array = np.asarray(array)
     if array.ndim != 2:
         raise ValueError(f"{name} must have two dimensions, got {array.ndim}")
+    if issparse(array):
+        check_parts(name, array)
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{name} must contain numbers, got dtype {array.dtype}")
     array = check_csr(name, array) if issparse(array) else csr_array(array)

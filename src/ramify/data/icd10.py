@@ -11,6 +11,8 @@ _CODE_RANGE = re.compile(r"\s*\([A-Z]\d\w(-[A-Z]\d\w)?\)$")
 # A line of a note that refers to another code: "old myocardial infarction (I25.2)", "tobacco dependence (F17.-)".
 _REFERENCE = re.compile(r"(.+?)\s*\(([A-Z]\d\w(\.\w{1,4})?)\.?-?\)")
 
+_WITH_ENCOUNTER = 7  # characters
+
 
 class LabelledTexts(NamedTuple):
     """Texts and their labels."""
@@ -43,9 +45,7 @@ def load_icd10(*, test_share: float = 0.2) -> Icd10:
     upper: dict[str, list[str]] = {"": []}  # labels by the parent of a code
     rows: dict[str, _Row] = {}
     for code in classification.get_all_codes(True):
-        description = classification.get_description(code).strip()
-        if description.endswith(")"):
-            description = _CODE_RANGE.sub("", description)
+        description = _title(classification, code)
         label = _label(classification, code)
         names.setdefault(label, description)
         parent = classification.get_parent(code)
@@ -117,6 +117,27 @@ def with_codes_only(data: Icd10) -> Icd10:
     return Icd10(only(data.train), only(data.test), names)
 
 
+def with_general_terms(data: Icd10, *, n_most: int = 300) -> Icd10:
+    """The same texts, and each title above at most `n_most` codes as a training row with all of them.
+
+    Such a title is a general term: whoever uses it may mean any of these codes. Those above more codes say too little
+    about each, and would cost the precise terms. Codes of seven characters are left out, because the last one tells
+    only which visit it is of a patient: the first, a later one.
+    """
+    classification = _classification()
+    below: dict[str, list[str]] = {}
+    for code in data.names:
+        if len(code.replace(".", "")) < _WITH_ENCOUNTER:
+            for above in classification.get_ancestors(code):
+                below.setdefault(above, []).append(code)
+    train = LabelledTexts([*data.train.texts], [*data.train.labels])
+    for above, codes in below.items():
+        if len(codes) <= n_most:
+            train.texts.append(_title(classification, above))
+            train.labels.append([*codes, above] if above in data.names else codes)
+    return data._replace(train=train)
+
+
 class _Row:
     __slots__ = ("labels", "may_be_held_out", "text")
 
@@ -139,6 +160,12 @@ def _add(rows: dict[str, _Row], text: str, labels: list[str], *, may_be_held_out
 
 def _label(classification: Any, code: str) -> str:
     return f"chapter {code}" if classification.is_chapter(code) else code
+
+
+def _title(classification: Any, code: str) -> str:
+    """The description of a code or of what is above it, without the range of codes that follows it."""
+    description: str = classification.get_description(code).strip()
+    return _CODE_RANGE.sub("", description) if description.endswith(")") else description
 
 
 def _upper_labels(classification: Any, parent: str) -> list[str]:

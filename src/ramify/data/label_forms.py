@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ramify.data.csr import check_csr, csr_rows
+from ramify.data.csr import check_csr, check_parts, csr_rows
 from ramify.data.masked import check_no_mask
 from ramify.data.series import plain_column
 
@@ -106,7 +106,9 @@ def _looks_like_indicator(rows: list[Any]) -> bool:
 def read_indicator(Y: Any) -> sparse.csr_array:
     if getattr(Y, "ndim", 2) != 2:
         raise ValueError(f"Unknown label type: a sparse Y must have 2 dimensions, got {Y.ndim}")
-    if not sparse.issparse(Y):
+    if sparse.issparse(Y):
+        check_parts("Y", Y)
+    else:
         Y = plain_numbers(np.asarray(Y))
     if Y.dtype.kind not in "biuf":
         raise ValueError(

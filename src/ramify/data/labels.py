@@ -148,6 +148,8 @@ class LabelEncoding:
         """Return the columns of these labels; an unknown label raises a ValueError that names it."""
         if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
             raise ValueError(f"labels must be a list of labels, got {labels!r}; write [{labels!r}]")
+        if sparse.issparse(labels):
+            raise ValueError("labels must be a list of labels, the same for every row, got a sparse array")
         labels = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
         if self.kind == "indicator":
             for label in labels:

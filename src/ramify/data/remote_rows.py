@@ -24,7 +24,7 @@ class RemoteRows(ABC):
         """Some rows, by number in rising order."""
 
     @abstractmethod
-    def label_vectors(self, Y: sparse.csr_array, prune: float) -> sparse.csr_array:
+    def label_vectors(self, Y: sparse.csr_array, prune: float, max_entries: int | None) -> sparse.csr_array:
         """The sums of `ramify.trees.kmeans.label_vectors`."""
 
     @abstractmethod

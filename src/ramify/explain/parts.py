@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExplainedPart:
-    """A part's probability, its weight, what it adds to the mean, and its own explanation."""
+    """A part's probability, its weight, what it adds (see MixtureExplanation), and its own explanation."""
 
     name: str
     weight: float
@@ -21,19 +21,28 @@ class ExplainedPart:
     contribution: float
     explanation: ExplainedLabel
 
-    def _line(self) -> str:
+    def _line(self, is_score: bool) -> str:
+        if is_score:
+            return f"{self.name}: {self.probability:.4f}, adds {self.contribution:+.2f} to the score"
         return f"{self.name}: {self.probability:.4f}, adds {self.contribution:.4f} (weight {self.weight:.3f})"
 
 
 @dataclass(frozen=True)
 class MixtureExplanation(ExplainedLabel):
-    """A label's probability as the sum of what the parts contribute."""
+    """A label's probability as the sum of what the parts contribute.
+
+    Where the parts' probabilities are not averaged but stacked, they contribute to the score: the logarithm of the
+    probability, or with several labels per row of its odds. It is `base` plus the contributions, each compared with the
+    mean of the row's candidates; the label's frequency is a part of `base`.
+    """
 
     parts: list[ExplainedPart]
+    base: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return self._plain_head() | {
+        base = {} if self.base is None else {"base": self.base}
+        return self._plain_head() | base | {
             "parts": [
                 {
                     "name": part.name,
@@ -49,7 +58,7 @@ class MixtureExplanation(ExplainedLabel):
     def __str__(self) -> str:
         lines = [self._headline()]
         for part in self.parts:
-            lines.append(part._line())
+            lines.append(part._line(self.base is not None))
             lines += [f"  {line}" for line in str(part.explanation).splitlines()[1:]]
         return "\n".join(lines)
 
@@ -58,7 +67,7 @@ class MixtureExplanation(ExplainedLabel):
 
         root = self._rich_root()
         for part in self.parts:
-            branch = root.add(Text(part._line(), "bold"))
+            branch = root.add(Text(part._line(self.base is not None), "bold"))
             branch.children.extend(part.explanation.__rich__().children)
         return root
 
@@ -79,6 +88,7 @@ class RawMixture:
 
     probability: float
     parts: list[RawPart]
+    base: float | None = None
 
     def describe(self, wording: Wording, column: int) -> MixtureExplanation:
         return MixtureExplanation(
@@ -93,4 +103,5 @@ class RawMixture:
                 )
                 for part in self.parts
             ],
+            base=self.base,
         )

@@ -61,7 +61,7 @@ def write_model(path: str | os.PathLike[str], content: Mapping[str, Any], arrays
             text = json.dumps(manifest, indent=1, allow_nan=False, ensure_ascii=False).encode("utf-8", "surrogatepass")
             _write_durably(temporary, lambda file: file.write(text))
             os.replace(temporary, directory / MANIFEST)
-            _sync_directory(directory)
+            sync_directory(directory)
         except BaseException as error:
             if _current_data(directory) != {data.name}:
                 data.unlink(missing_ok=True)
@@ -108,7 +108,7 @@ def _make_directory(directory: Path) -> Path:
     try:
         if not directory.is_dir():
             directory.mkdir(parents=True, exist_ok=True)
-            _sync_directory(directory.parent)  # else a power cut could take the whole directory
+            sync_directory(directory.parent)  # else a power cut could take the whole directory
     except (FileExistsError, NotADirectoryError):
         raise ModelFileError(
             f"{directory} cannot be a model directory: a file is in the way; choose another name"
@@ -164,7 +164,8 @@ def _write_durably(path: Path, write: Callable[[BinaryIO], Any]) -> Any:
     return result
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
+    """Bring the names of new and renamed files to the disk."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

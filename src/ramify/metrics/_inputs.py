@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from ramify.common.validation import check_integer
-from ramify.data.csr import check_csr
+from ramify.data.csr import check_csr, check_parts
 from ramify.data.label_forms import MAX_LABELS, plain_numbers
 from ramify.data.masked import check_no_mask
 
@@ -185,6 +185,7 @@ def _canonical(array: Any, name: str) -> csr_array:
     """Return a csr_array with sorted indices and without duplicates; does not change the caller's array."""
     if array.ndim != 2:
         raise ValueError(f"{name} must have two dimensions (rows, labels), got a sparse array with {array.ndim}")
+    check_parts(name, array)
     _check_numbers(array.dtype, name)
     if array.shape[1] > MAX_LABELS:
         raise ValueError(f"{name} has {array.shape[1]} columns; at most {MAX_LABELS} labels are supported")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sqlite3
 import time
 import uuid
@@ -18,6 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from ramify.files.directory import sync_directory
 
 SCHEMA_VERSION = 1
 # Retried requests are recognised for this long.
@@ -80,13 +83,12 @@ class Journal:
     def __init__(self, path: Path) -> None:
         """Open the journal at this path, or create an empty one."""
         self.path = path
-        is_new = not path.exists()
         with self._clear_errors():
+            if not path.exists():
+                _create(path)
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=FULL")
-            if is_new:
-                self._create()
             facts = dict(self._db.execute("SELECT name, value FROM facts"))
         if facts.get("version") != str(SCHEMA_VERSION):
             raise JournalError(
@@ -97,28 +99,23 @@ class Journal:
         with self._clear_errors():
             self._next_batch, self.last = self._ends()
 
-    def _create(self) -> None:
-        facts = {"version": SCHEMA_VERSION, "id": uuid.uuid4().hex, "start": 0}
-        with self._transaction():
-            for statement in filter(str.strip, _TABLES.split(";")):
-                self._db.execute(statement)
-            self._db.executemany("INSERT INTO facts VALUES (?, ?)", [(k, json.dumps(v)) for k, v in facts.items()])
-
     def _ends(self) -> tuple[int, int]:
         batch, last = self._db.execute("SELECT max(batch), max(first + size - 1) FROM batches").fetchone()
         of_examples = self._db.execute("SELECT max(sequence) FROM examples").fetchone()[0]
         return (batch or 0) + 1, max(last or 0, of_examples or 0, int(self.facts["start"]))
 
-    def set_fact(self, name: str, value: Any) -> None:
-        """Store a JSON value by name."""
+    def set_facts(self, **facts: Any) -> None:
+        """Store JSON values by name, all of them or none."""
         with self._transaction():
-            self._db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, json.dumps(value)))
-        self.facts[name] = value
+            self._db.executemany(
+                "INSERT OR REPLACE INTO facts VALUES (?, ?)", [(name, json.dumps(facts[name])) for name in facts]
+            )
+        self.facts |= facts
 
     def begin_again(self) -> None:
         """Take a new identity; only for a journal without examples, whose model was replaced."""
         assert self.last == 0
-        self.set_fact("id", uuid.uuid4().hex)
+        self.set_facts(id=uuid.uuid4().hex)
         self.id = self.facts["id"]
         with self._transaction():
             self._db.execute("DELETE FROM facts WHERE name IN ('new', 'base')")
@@ -173,7 +170,7 @@ class Journal:
     def start_from(self, sequence: int) -> None:
         """Number the next example after this one: a restored model may be ahead of its journal."""
         if sequence > self.last:
-            self.set_fact("start", sequence)
+            self.set_facts(start=sequence)
             self.last = sequence
 
     def prune(self, keep: int, learned: int) -> int:
@@ -270,6 +267,28 @@ class Journal:
             if "malformed" in str(error) or "not a database" in str(error) or "no such table" in str(error):
                 raise JournalError(_damaged(self.path, str(error))) from None
             raise JournalError(f"{self.path} cannot be used: {error}") from None
+
+
+def _create(path: Path) -> None:
+    """Put an empty journal at a path, complete or not at all, however soon the process is killed."""
+    log = Path(f"{path}-wal")
+    if log.exists() and log.stat().st_size:
+        raise JournalError(
+            f"{path} is missing, but its last examples are in {log}\nhint: restore {path}, or move {log} away"
+        )
+    facts = {"version": SCHEMA_VERSION, "id": uuid.uuid4().hex, "start": 0}
+    new = path.with_name(f"{path.name}.new")
+    new.unlink(missing_ok=True)
+    database = sqlite3.connect(new)
+    try:
+        database.executescript(_TABLES)
+        database.executemany("INSERT INTO facts VALUES (?, ?)", [(k, json.dumps(v)) for k, v in facts.items()])
+        database.commit()
+    finally:
+        database.close()
+    os.replace(new, path)
+    for folder in (path.parent, path.parent.parent):
+        sync_directory(folder)
 
 
 def checksum(sequence: int, text: str) -> int:

@@ -49,10 +49,10 @@ class LimitedBody:
         if message["type"] == "http.request":
             size = len(message.get("body", b""))
             self.size += size
-            if self.size > self._most:
-                raise too_large(self._most)
             if self._held is not None:
                 self._held.add(size)
+            if self.size > self._most:
+                raise too_large(self._most)
         return message
 
     def close(self) -> None:

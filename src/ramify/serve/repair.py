@@ -60,8 +60,7 @@ def _write(
     path: Path, facts: dict[str, Any], rows: list[tuple[int, int, str]], keys: dict[int, str]
 ) -> tuple[int, int]:
     journal = Journal(path)
-    for name, value in facts.items():
-        journal.set_fact(name, value)
+    journal.set_facts(**facts)
     journal.id = facts.get("id", journal.id)
     lost, position, start = 0, 0, int(facts.get("start", 0))
     while position < len(rows):

@@ -80,5 +80,6 @@ def check_target(settings: Settings) -> None:
         raise DirectoryError(
             f"there is no model in {model}\nhint: train one with `ramify train`, or start an empty one with --new"
         )
-    if model.exists() and (not model.is_dir() or any(model.iterdir())):
+    # A service that was killed early may have left parts of a journal.
+    if model.exists() and (not model.is_dir() or any(not one.name.startswith(JOURNAL) for one in model.iterdir())):
         raise DirectoryError(f"{model} is not empty and holds no model\nhint: choose another directory")

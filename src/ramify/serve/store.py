@@ -51,9 +51,9 @@ def open_store(settings: Settings) -> Store:
                     "\nhint: restore the model's files, or use the examples:  ramify train --journal"
                 )
             new = {"ngrams": settings.ngrams, "seed": settings.seed, "is_multiclass": settings.is_multiclass}
-            journal.set_fact("new", new)
-            journal.set_fact("is_multiclass", settings.is_multiclass)
-            journal.set_fact("n_base", 0)
+            journal.set_facts(new=new, is_multiclass=settings.is_multiclass, n_base=0)
+        elif journal.first() > 1:
+            log.warning("the first examples of the journal are gone", extra={"first": journal.first()})
         classifier = _new_classifier(journal.facts["new"])
     classifier.set_params(n_jobs=None if settings.threads == 1 else settings.threads)
     return Store(classifier, journal)
@@ -68,9 +68,8 @@ def _journal_of(classifier: Any, settings: Settings) -> Journal:
         log.warning("the model was replaced before anything was taught", extra={"model": str(settings.model)})
         journal.begin_again()
     if "base" not in journal.facts and "new" not in journal.facts:
-        journal.set_fact("base", checksum)
-        journal.set_fact("n_base", int(getattr(classifier, "n_examples_", 0)))
-        journal.set_fact("is_multiclass", bool(classifier.is_multiclass_))
+        n_base = int(getattr(classifier, "n_examples_", 0))
+        journal.set_facts(base=checksum, n_base=n_base, is_multiclass=bool(classifier.is_multiclass_))
     elif is_foreign:
         raise JournalError(
             f"{settings.journal_path} holds {journal.last:,} examples taught to another model than the one in "

@@ -16,7 +16,7 @@ Accepted = TypeVar("Accepted")
 # A request of at most this many examples is a correction.
 CORRECTION = 10
 # Bulk waits while the learner needs longer than this for what it has; `fresh` answers are promised within 0.1 s.
-BACKLOG_SECONDS = 0.03
+BACKLOG_SECONDS = 0.015
 
 
 class Turns:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import sqlite3
 import threading
 import time
 from collections import deque
@@ -14,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from ramify.serve.answering import Answering
-from ramify.serve.journal import Batch, Content, Journal, JournalError, Receipt
+from ramify.serve.journal import Batch, Content, Journal, Receipt
 from ramify.serve.learner import Learner
 from ramify.serve.problems import Problem
 from ramify.serve.settings import Settings
@@ -192,7 +191,7 @@ class Writer:
                     size += len(group[-1][0].examples)
                 try:
                     receipts = await asyncio.to_thread(self.journal.append, [batch for batch, _ in group])
-                except (sqlite3.Error, JournalError, OSError) as error:
+                except Exception as error:  # whatever it is, the next commit must come
                     _fail(group, error)
                 else:
                     for (_, future), receipt in zip(group, receipts, strict=True):

@@ -38,6 +38,7 @@ class TextAnalysis(Parameters):
     ngram_range: tuple[int, int]
     binary: bool
     norm: str | None
+    stemmer: str | None
     n_jobs: int | None
 
     def check_parameters(self) -> None:
@@ -61,6 +62,13 @@ class TextAnalysis(Parameters):
         check_flag("binary", self.binary)
         if self.norm is not None:
             check_choice("norm", self.norm, ["l1", "l2"])
+        if self.stemmer is not None:
+            check_choice("stemmer", self.stemmer, ["english"])
+            if self.analyzer != "word" or not self._is_native:
+                raise ValueError(
+                    f"stemmer={self.stemmer!r} needs words that the core reads: analyzer='word' with a pattern such as "
+                    r"'\w+', and no functions"
+                )
         self._stop_words()
 
     def _stop_words(self) -> list[str]:
@@ -101,6 +109,7 @@ class TextAnalysis(Parameters):
             min_n=self.ngram_range[0],
             max_n=self.ngram_range[1],
             stop_words=self._stop_words(),
+            stems=self.stemmer is not None,
         )
 
     def _analysis(self) -> dict[str, Any]:

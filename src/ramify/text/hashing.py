@@ -32,6 +32,8 @@ class HashingTextVectorizer(TextAnalysis):
         Patterns that the core reads: see `TextVectorizer`.
     ngram_range, n_features, binary, norm, alternate_sign :
         As in scikit-learn's HashingVectorizer.
+    stemmer : None or "english"
+        "english": words become their stems by Porter's algorithm, after stop words are left out.
     n_jobs : int or None
         Number of threads; the result does not depend on it.
 
@@ -59,6 +61,7 @@ class HashingTextVectorizer(TextAnalysis):
         binary: bool = False,
         norm: str | None = "l2",
         alternate_sign: bool = True,
+        stemmer: str | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.input = input
@@ -76,6 +79,7 @@ class HashingTextVectorizer(TextAnalysis):
         self.binary = binary
         self.norm = norm
         self.alternate_sign = alternate_sign
+        self.stemmer = stemmer
         self.n_jobs = n_jobs
 
     def check_parameters(self) -> None:

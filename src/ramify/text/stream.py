@@ -40,6 +40,8 @@ class StreamTextVectorizer(TextAnalysis):
         As in `TextVectorizer`; the core reads the texts, so functions and unusual patterns are rejected.
     binary, norm, use_idf, smooth_idf, sublinear_tf :
         As in `TextVectorizer`. Without `smooth_idf` the idf is log(n / k) + 1.
+    stemmer : None or "english"
+        "english": words become their stems by Porter's algorithm, after stop words are left out.
     n_jobs : int or None
         Number of threads of `transform`; texts are learned one after the other.
 
@@ -71,6 +73,7 @@ class StreamTextVectorizer(TextAnalysis):
         use_idf: bool = True,
         smooth_idf: bool = True,
         sublinear_tf: bool = False,
+        stemmer: str | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.input = input
@@ -87,6 +90,7 @@ class StreamTextVectorizer(TextAnalysis):
         self.use_idf = use_idf
         self.smooth_idf = smooth_idf
         self.sublinear_tf = sublinear_tf
+        self.stemmer = stemmer
         self.n_jobs = n_jobs
 
     def check_parameters(self) -> None:

@@ -36,6 +36,8 @@ class TextVectorizer(TextAnalysis):
         The core reads `\b\w\w+\b`, `\w\w+`, `\b\w+\b`, `\w+`, `\S+` and `[^\s]+`, each also with `(?u)` in front.
     ngram_range, max_df, min_df, max_features, vocabulary, binary, norm, use_idf, smooth_idf, sublinear_tf :
         As in scikit-learn's TfidfVectorizer.
+    stemmer : None or "english"
+        "english": words become their stems by Porter's algorithm, after stop words are left out.
     n_jobs : int or None
         Number of threads; the result does not depend on it.
 
@@ -73,6 +75,7 @@ class TextVectorizer(TextAnalysis):
         use_idf: bool = True,
         smooth_idf: bool = True,
         sublinear_tf: bool = False,
+        stemmer: str | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.input = input
@@ -95,6 +98,7 @@ class TextVectorizer(TextAnalysis):
         self.use_idf = use_idf
         self.smooth_idf = smooth_idf
         self.sublinear_tf = sublinear_tf
+        self.stemmer = stemmer
         self.n_jobs = n_jobs
 
     def check_parameters(self) -> None:

@@ -271,17 +271,21 @@ class LabelTree:
         self.__dict__.update(attributes)
 
     def _checked_node(self, node: int) -> int:
-        if not isinstance(node, int | np.integer) or not 0 <= node < self.n_nodes:
+        if not _is_integer(node) or not 0 <= node < self.n_nodes:
             raise ValueError(f"node must be an integer between 0 and {self.n_nodes - 1}, got {node}")
         return int(node)
 
     def _leaf(self, label: int) -> int:
-        if not isinstance(label, int | np.integer) or not 0 <= label < self.n_labels:
+        if not _is_integer(label) or not 0 <= label < self.n_labels:
             raise ValueError(f"label must be an integer between 0 and {self.n_labels - 1}, got {label}")
         leaf = int(self.leaf_of[label])
         if leaf < 0:
             raise ValueError(f"label {label} has no leaf in this tree")
         return leaf
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)  # True selects, as an index, all
 
 
 def _node_array(values: ArrayLike, name: str) -> Int32Array:

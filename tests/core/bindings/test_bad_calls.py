@@ -185,7 +185,8 @@ def test_functions_of_trees_refuse_or_answer_any_arrays(data):
         "subtree_sum": (INTS, LONGS),
         "huffman_parents": (DOUBLES, NUMBERS),
         "label_vectors": (
-            ROW_ARRAYS, st.integers(0, 12), st.builds(label_rows, LONGS, INTS), st.floats(width=32), st.integers(-1, 3),
+            ROW_ARRAYS, st.integers(0, 12), st.builds(label_rows, LONGS, INTS), st.floats(width=32), st.integers(-1, 4),
+            st.integers(-1, 3),
         ),
         "split_labels": (
             ROW_ARRAYS, st.integers(0, 12), INTS, LONGS, LONGS, LONGS,

@@ -137,10 +137,10 @@ def test_an_error_in_an_attribute_is_a_refusal_and_leaves_no_error_behind():
 
 def test_a_csc_array_is_read_by_columns():
     by_label = sparse.csc_array(Y)
-    found = _core.label_vectors(X, 6, by_label, 0.0, 1)
+    found = _core.label_vectors(X, 6, by_label, 0.0, 6, 1)
     of_label = [np.flatnonzero(Y.toarray()[:, label]) for label in range(8)]
     columns = label_rows(np.cumsum([0, *map(len, of_label)]), np.concatenate(of_label))
-    assert_same(found, _core.label_vectors(X, 6, columns, 0.0, 1))
+    assert_same(found, _core.label_vectors(X, 6, columns, 0.0, 6, 1))
     sums = Y.toarray().T @ (X.toarray() / np.linalg.norm(X.toarray(), axis=1, keepdims=True).clip(1e-9))
     indptr, indices, values = found
     vectors = sparse.csr_array((values, indices, indptr), shape=(8, 6)).toarray()

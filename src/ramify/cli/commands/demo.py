@@ -43,14 +43,22 @@ def new_classifier(threads: int | None = None) -> Any:
     from ramify.data.text import default_stream_vectorizer
     from ramify.models.online_plt.classifier import OnlinePLTClassifier
 
-    # Pairs of words distinguish codes better than single words ("left" of what?).
+    # Pairs of words distinguish codes better than single words ("left" of what?). Stems are shared by what a patient
+    # and a classification call it: "burned", "burns" and "burn of".
     vectorizer = default_stream_vectorizer().set_params(
-        ngram_range=(1, 2), stop_words=FUNCTION_WORDS.split(), strip_accents="unicode"
+        ngram_range=(1, 2), stop_words=FUNCTION_WORDS.split(), strip_accents="unicode", stemmer="english"
     )
     # Chosen on held-out training rows: see benchmarks/README.md.
     return OnlinePLTClassifier(
         tree="kmeans", arity=64, n_epochs=8, vectorizer=vectorizer, n_jobs=n_jobs(threads), random_state=0
     )
+
+
+def demo_data() -> Any:
+    """ICD-10-CM as the demo learns it: codes alone, and general terms."""
+    from ramify.data import icd10
+
+    return icd10.with_general_terms(icd10.with_codes_only(icd10.load_icd10()))
 
 
 def demo(
@@ -69,13 +77,12 @@ def demo(
     from ramify.cli.data import LabelledRows, truth_for
     from ramify.cli.models import check_target, save_portable, training_facts, training_in_words
     from ramify.common import progress
-    from ramify.data import icd10
 
     check_target(model)
     classifier = new_classifier(threads)
     with progress.shown(output.is_watched()) as phases:
         with progress.phase("reading ICD-10-CM"):
-            data = icd10.with_codes_only(icd10.load_icd10())
+            data = demo_data()
         start = time.perf_counter()
         classifier.fit(data.train.texts, data.train.labels)
         took = time.perf_counter() - start

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,6 @@ from sklearn.utils.metaestimators import _BaseComposition, available_if
 from ramify import registry
 from ramify.base.classifier import ExtremeClassifier
 from ramify.base.fitted import FittedModel
-from ramify.base.model import Query
 from ramify.base.nested import check_no_hierarchy, train_inside
 from ramify.base.online import OnlineClassifier
 from ramify.base.rows import as_one_row
@@ -25,11 +25,15 @@ from ramify.base.stream_schema import DictRow, Piece, StreamSchema, one_label_ro
 from ramify.base.training import TrainingData, weighted_rows
 from ramify.common.progress import phase, shown
 from ramify.common.validation import check_flag, check_integer, check_number
-from ramify.data.csr import csr_rows
-from ramify.models.mixture.model import FIRST_CANDIDATES, MixtureModel, Part, union
+from ramify.models.mixture.judged import judged_entries
+from ramify.models.mixture.model import MixtureModel, Part
+from ramify.models.mixture.stacking import learn_stacking
 from ramify.models.mixture.weights import BrierSums, best_exponent
 from ramify.models.nearest_rows.classifier import NearestRowsClassifier
 from ramify.models.plt.classifier import PLTClassifier
+
+# More rows than these tell no more about a few numbers.
+MOST_HELD_OUT = 5000
 
 
 def _learns_in_pieces(classifier: MixtureClassifier) -> bool:
@@ -51,8 +55,11 @@ class MixtureClassifier(_BaseComposition, ExtremeClassifier):  # type: ignore[mi
         `NearestRowsClassifier(centroids=True, k=50, power=8.0)`.
     weights : None or one number per part
         None learns them; given weights are scaled to sum 1, and no rows are held out.
+    stacking : bool
+        Let a logistic model over what the parts say judge the best labels of each part, where it beats the mean on rows
+        held out from it. Not for streams.
     held_out : float
-        Share of the rows that are held out to learn the weights on.
+        Share of the rows that are held out to learn the weights on, at most 5,000 rows.
     refit : bool
         Train the parts once more, on all rows, when the weights are known.
     block : int
@@ -84,6 +91,7 @@ class MixtureClassifier(_BaseComposition, ExtremeClassifier):  # type: ignore[mi
         parts: Any = None,
         *,
         weights: Sequence[float] | None = None,
+        stacking: bool = True,
         held_out: float = 0.1,
         refit: bool = True,
         block: int = 256,
@@ -95,6 +103,7 @@ class MixtureClassifier(_BaseComposition, ExtremeClassifier):  # type: ignore[mi
     ) -> None:
         self.parts = parts
         self.weights = weights
+        self.stacking = stacking
         self.held_out = held_out
         self.refit = refit
         self.block = block
@@ -130,6 +139,7 @@ class MixtureClassifier(_BaseComposition, ExtremeClassifier):  # type: ignore[mi
                 )
         if check_number("held_out", self.held_out, above=0, at_most=1) == 1:
             raise ValueError("held_out must leave rows to train on: give a number below 1")
+        check_flag("stacking", self.stacking)
         check_flag("refit", self.refit)
         check_integer("block", self.block, at_least=1)
         check_flag("verbose", self.verbose)
@@ -187,24 +197,33 @@ class MixtureClassifier(_BaseComposition, ExtremeClassifier):  # type: ignore[mi
 
     def _train(self, data: TrainingData) -> MixtureModel:
         n = data.X.shape[0]
-        n_held_out = min(max(1, round(n * self.held_out)), n - 1)
+        n_held_out = min(max(1, round(n * self.held_out)), n - 1, MOST_HELD_OUT)
         given, n_parts = self._given(), len(self._given())
         if self.weights is not None or n_parts == 1 or n_held_out == 0:
             weights = np.ones(n_parts) if self.weights is None else np.asarray(self.weights, dtype=np.float64)
             return MixtureModel(self._trained(given, data), weights / weights.sum(), np.ones(n_parts))
         order = check_random_state(data.seed).permutation(n)
         held_out, rest = np.sort(order[:n_held_out]), np.sort(order[n_held_out:])
-        first = MixtureModel(self._trained(given, data.part(rest)), np.full(n_parts, 1 / n_parts), np.ones(n_parts))
+        model = MixtureModel(self._trained(given, data.part(rest)), np.full(n_parts, 1 / n_parts), np.ones(n_parts))
         with phase("learning weights"):
             part = data.part(held_out)
-            P, y, entry_weight = judged_entries(first, (part.X, part.Y, part.sample_weight), data.n_threads)
-            exponents = np.ones(n_parts)
+            judged = judged_entries(model, (part.X, part.Y, part.sample_weight), data.n_threads)
             if not data.is_multiclass:
-                exponents = np.array([best_exponent(P[:, m], y, entry_weight) for m in range(n_parts)])
-            sums = BrierSums.none(n_parts).plus(P**exponents, y, entry_weight)
-        weights = sums.weights()
-        parts = self._trained(given, data) if self.refit else first.parts
-        return MixtureModel(parts, weights, exponents, sums)
+                model.exponents = np.array([best_exponent(p, judged.y, judged.entry_weight) for p in judged.P.T])
+            model.sums = BrierSums.none(n_parts).plus(judged.P**model.exponents, judged.y, judged.entry_weight)
+            model.weights = model.sums.weights()
+            if self.stacking and not self._is_online():
+                # Rows that no part was taught do not count: a true label would have one more than the others.
+                label_rows = np.asarray(data.Y[rest].sum(axis=0), dtype=np.float64).ravel()
+                rows, means = judged.proposals(model.means(judged.P))
+                is_one_of_all = bool((np.diff(data.Y.indptr) == 1).all())
+                model.stacking = learn_stacking(rows, means, label_rows, is_one_of_all)
+        if self.refit:
+            model.parts = self._trained(given, data)
+            if model.stacking is not None:
+                label_rows = np.asarray(data.Y.sum(axis=0), dtype=np.float64).ravel()
+                model.stacking = replace(model.stacking, log_rows=np.log1p(label_rows))
+        return model
 
     def _trained(self, given: Mapping[str, ExtremeClassifier], data: TrainingData) -> list[Part]:
         parts = []
@@ -288,8 +307,8 @@ class MixtureClassifier(_BaseComposition, ExtremeClassifier):  # type: ignore[mi
             block: Piece = (X[rows], Y[rows], None if weight is None else weight[rows])
             sums = model.sums
             if sums is not None and not (knows_nothing and start == 0):
-                P, y, entry_weight = judged_entries(model, block, self._n_threads())
-                sums = sums.plus(P**model.exponents, y, entry_weight)
+                judged = judged_entries(model.with_all_parts(), block, self._n_threads())
+                sums = sums.plus(judged.P**model.exponents, judged.y, judged.entry_weight)
             weights = model.weights if sums is None else sums.weights()
             learned = [online.n_learned + block[0].shape[0] for online in model.online_parts()]
             uninterrupted(partial(_learn_block, model, parts, block, learned, sums, weights))
@@ -372,20 +391,3 @@ def _learn_block(
             X, Y, weight = block
             parts[part.name]._learn(online, (X[rest], Y[rest], None if weight is None else weight[rest]), None)
     model.sums, model.weights = sums, weights
-
-
-def judged_entries(
-    model: MixtureModel, piece: Piece, n_threads: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]:
-    """Each part's estimates of the labels that a part proposes or a row has, whether the row has them, and weights."""
-    X, Y, weight = piece
-    Y = csr_rows(Y.data.astype(np.float32), Y.indices, Y.indptr, (Y.shape[0], model.n_labels))
-    asked = Query(top_k=min(FIRST_CANDIDATES, model.n_labels), n_threads=n_threads)
-    found = [part.model.search(X, part.asked(asked)) for part in model.parts]
-    candidates = union([*found, Y], model.n_labels)
-    columns, n = candidates.indices.astype(np.int64), candidates.shape[1]
-    row_of = np.repeat(np.arange(X.shape[0]), np.diff(candidates.indptr))
-    true_row = np.repeat(np.arange(X.shape[0]), np.diff(Y.indptr))
-    y = np.isin(row_of * n + columns, true_row * n + Y.indices.astype(np.int64)).astype(np.float64)
-    entry_weight = None if weight is None else weight[row_of].astype(np.float64)
-    return model.estimates(X, candidates, n_threads), y, entry_weight

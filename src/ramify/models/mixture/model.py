@@ -14,8 +14,19 @@ from ramify.base.answers import keep_best
 from ramify.base.fitted import checked_options
 from ramify.base.model import NO_OPTIONS, Model, Query, State
 from ramify.base.online_model import OnlineModel
+from ramify.common.validation import check_flag
 from ramify.data.csr import csr_rows
 from ramify.explain.parts import RawMixture, RawPart
+from ramify.models.mixture.entries import (
+    first_columns,
+    least_of_rows,
+    places,
+    replace_rows,
+    row_sums,
+    some_entries,
+    union,
+)
+from ramify.models.mixture.stacking import TERMS_OF_PART, Stacking
 from ramify.models.mixture.weights import BrierSums
 
 if TYPE_CHECKING:
@@ -39,12 +50,25 @@ class Part(NamedTuple):
         return query._replace(options=self.options)
 
 
-class MixtureModel(Model):
-    """P(label) = sum over the parts of weight * (the part's probability) ** exponent.
+class Answers(NamedTuple):
+    """What the parts found for some rows: its best labels and their probabilities, for each part, and their union.
 
-    The best k are exact as far as the parts' are: no label outside of every part's best can exceed the weighted mean
-    of the least of them, so the parts are asked for more until the k-th answer does. `sums` holds what the weights were
-    learned from; None if they were given.
+    A row with fewer entries than the part was asked for has probability zero elsewhere in that part.
+    """
+
+    found: list[sparse.csr_array]
+    n_asked: list[int]
+    candidates: sparse.csr_array
+
+
+class MixtureModel(Model):
+    """P(label) = sum over the parts of weight * (the part's probability) ** exponent, the mean; or better for the best.
+
+    With `stacking`, the candidates of a row, which are the FIRST_CANDIDATES best labels of each part, get another
+    probability: the one that stacking gives, or if each row has one label, what the candidates' means sum up to is
+    dealt out anew. All others keep their mean, so the best k are exact either way, as far as the parts' are: no label
+    outside of every part's best can exceed the weighted mean of the least of them, so the parts are asked for more
+    until the k-th answer does. `sums` holds what the weights were learned from; None if they were given.
     """
 
     def __init__(
@@ -53,11 +77,13 @@ class MixtureModel(Model):
         weights: NDArray[np.float64],
         exponents: NDArray[np.float64],
         sums: BrierSums | None = None,
+        stacking: Stacking | None = None,
     ) -> None:
         self.parts = list(parts)
         self.weights = weights
         self.exponents = exponents
         self.sums = sums
+        self.stacking = stacking
 
     @property
     def n_labels(self) -> int:  # type: ignore[override]
@@ -90,10 +116,14 @@ class MixtureModel(Model):
         for model in self.online_parts():
             model.widen(n_labels, n_features)
 
-    def _active(self) -> list[tuple[Part, float, float]]:
-        """Parts that count, with their weights and exponents."""
-        of_parts = zip(self.parts, self.weights.tolist(), self.exponents.tolist(), strict=True)
-        return [(part, weight, exponent) for part, weight, exponent in of_parts if weight > 0]
+    def _asked(self) -> list[int]:
+        """The parts that are asked: without stacking, those that count."""
+        return [m for m in range(len(self.parts)) if self.weights[m] > 0 or self.stacking is not None]
+
+    def with_all_parts(self) -> MixtureModel:
+        """The same with equal weights: every part is asked."""
+        n = len(self.parts)
+        return MixtureModel(self.parts, np.full(n, 1 / n), self.exponents)
 
     # --- queries --------------------------------------------------------------------------------------------------
 
@@ -101,78 +131,145 @@ class MixtureModel(Model):
         n_labels = self.n_labels
         if query.top_k is None or query.top_k >= n_labels:
             return keep_best(self._all_that_reach(X, query, n_labels), query.top_k, query.threshold)
-        return keep_best(self._best(X, query._replace(threshold=0.0), n_labels), query.top_k, query.threshold)
+        return keep_best(self._best(X, query, n_labels), query.top_k, query.threshold)
 
     def _all_that_reach(self, X: sparse.csr_array, query: Query, n_labels: int) -> sparse.csr_array:
         """Labels of at least the threshold, and some others: a weighted mean reaches it only if a part does."""
         found = []
-        for part, _, exponent in self._active():
+        for m in np.flatnonzero(self.weights > 0):
+            part, exponent = self.parts[m], float(self.exponents[m])
             threshold = np.asarray(query.threshold, dtype=np.float64) ** (1 / exponent) * (1 - 1e-5)
             least = threshold.astype(np.float32) if threshold.ndim else float(threshold)
             found.append(part.model.search(X, part.asked(query._replace(top_k=None, threshold=least))))
-        return self._with_means(X, union(found, n_labels), query)
+        if self.stacking is None:
+            known = Answers(found, [0] * len(found), union(found, n_labels))  # 0: what is missing is not known
+            return self._probabilities(X, known.candidates, known, known, query.n_threads)
+        first = self.answers(X, FIRST_CANDIDATES, query.n_threads)
+        return self._probabilities(X, union([*found, first.candidates], n_labels), first, first, query.n_threads)
 
     def _best(self, X: sparse.csr_array, query: Query, n_labels: int) -> sparse.csr_array:
         """The best k labels of each row, and some others."""
         assert query.top_k is not None
+        first = self.answers(X, FIRST_CANDIDATES, query.n_threads)
         n_asked = min(n_labels, max(FIRST_CANDIDATES, 2 * query.top_k))
-        answer, missing = self._best_of(X, n_asked, query, n_labels)
+        more = first if n_asked <= FIRST_CANDIDATES else self.answers(X, n_asked, query.n_threads)
+        answer, missing = self._best_of(X, more, first, n_asked, query)
         while len(missing):
             n_asked = min(n_labels, n_asked * MORE_CANDIDATES)
-            better, still = self._best_of(sparse.csr_array(X[missing]), n_asked, query, n_labels)
+            rows = sparse.csr_array(X[missing])
+            more = self.answers(rows, n_asked, query.n_threads)
+            better, still = self._best_of(rows, more, rows_of(first, missing), n_asked, query)
             answer = replace_rows(answer, missing, better)
             missing = missing[still]
         return answer
 
     def _best_of(
-        self, X: sparse.csr_array, n_asked: int, query: Query, n_labels: int
+        self, X: sparse.csr_array, more: Answers, first: Answers, n_asked: int, query: Query
     ) -> tuple[sparse.csr_array, NDArray[np.int64]]:
         """Probabilities of every part's best labels, and the rows where a label outside of them may be better."""
         assert query.top_k is not None
-        n_rows = X.shape[0]
-        found, bound = [], np.zeros(n_rows)
-        for part, weight, exponent in self._active():
-            of_part = part.model.search(X, part.asked(query._replace(top_k=n_asked)))
-            found.append(of_part)
-            bound += weight * least_of_rows(of_part) ** exponent
-        candidates = union(found, n_labels)
+        n_labels, bound = self.n_labels, np.zeros(X.shape[0])
+        for m, found in zip(self._asked(), more.found, strict=True):
+            bound += self.weights[m] * least_of_rows(found, n_asked) ** self.exponents[m]
+        candidates = more.candidates if more is first else union([more.candidates, first.candidates], n_labels)
         if n_asked == n_labels:
-            return self._with_means(X, candidates, query), np.zeros(0, dtype=np.int64)
+            return self._probabilities(X, candidates, more, first, query.n_threads), np.zeros(0, dtype=np.int64)
         is_zero = bound == 0  # all others have probability zero: of these the first columns come first
         if is_zero.any():
             n_first = min(n_labels, query.top_k + int(np.diff(candidates.indptr).max()))
             candidates = union([candidates, first_columns(is_zero, n_first, n_labels)], n_labels)
-        answer = self._with_means(X, candidates, query)
+        answer = self._probabilities(X, candidates, more, first, query.n_threads)
         best = keep_best(answer, query.top_k, 0.0)
         # Rounded to float32, a mean may lie above its bound; equal ones are ranked by column, so look further.
-        return answer, np.flatnonzero(~is_zero & (least_of_rows(best) <= bound * (1 + 1e-6)))
+        least = least_of_rows(best, query.top_k)
+        return answer, np.flatnonzero(~is_zero & (least <= bound * (1 + 1e-6)))
 
-    def _with_means(self, X: sparse.csr_array, candidates: sparse.csr_array, query: Query) -> sparse.csr_array:
-        return csr_rows(self.named(X, candidates, query), candidates.indices, candidates.indptr, candidates.shape)
+    def answers(self, X: sparse.csr_array, n_asked: int, n_threads: int) -> Answers:
+        """The best labels of each part that is asked."""
+        n_labels = self.n_labels
+        found, asked = [], []
+        for m in self._asked():
+            part = self.parts[m]
+            asked.append(min(n_labels, max(n_asked, part.model.n_cheap_answers)))
+            found.append(part.model.search(X, part.asked(Query(top_k=asked[-1], n_threads=n_threads))))
+        best = [
+            answer if n <= n_asked else keep_best(answer, n_asked, 0.0) for answer, n in zip(found, asked, strict=True)
+        ]
+        return Answers(found, asked, union(best, n_labels))
+
+    def estimates(
+        self, X: sparse.csr_array, candidates: sparse.csr_array, known: Answers, n_threads: int
+    ) -> NDArray[np.float64]:
+        """What each part says about the entries of `candidates`: (entries, parts), not calibrated; 0 if not asked.
+
+        Nothing is computed twice: a part is asked only for entries that its answers do not tell.
+        """
+        P = np.zeros((candidates.nnz, len(self.parts)))
+        row_of = np.repeat(np.arange(X.shape[0]), np.diff(candidates.indptr))
+        for m, found, n_asked in zip(self._asked(), known.found, known.n_asked, strict=True):
+            place = places(candidates, found)
+            is_known = place >= 0
+            P[is_known, m] = found.data[place[is_known]]
+            is_known |= (np.diff(found.indptr) < n_asked)[row_of]
+            if not is_known.all():
+                part = self.parts[m]
+                rest = some_entries(candidates, ~is_known)
+                P[~is_known, m] = part.model.named(X, rest, part.asked(Query(n_threads=n_threads)))
+        return P
+
+    def means(self, P: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The weighted means of what the parts say."""
+        total = np.zeros(len(P))
+        for p, weight, exponent in zip(P.T, self.weights, self.exponents, strict=True):
+            total += weight * (p if exponent == 1 else p**exponent)
+        return np.minimum(total, 1.0)
+
+    def _probabilities(
+        self, X: sparse.csr_array, candidates: sparse.csr_array, known: Answers, first: Answers, n_threads: int
+    ) -> sparse.csr_array:
+        """Probabilities of the candidates; stacking judges `first.candidates`, which must be among them."""
+        P = self.estimates(X, candidates, known, n_threads)
+        p = self.means(P)
+        if self.stacking is not None:
+            stacked = places(candidates, first.candidates) >= 0
+            begin = first.candidates.indptr.astype(np.int64)
+            mass = np.minimum(row_sums(p[stacked], begin), 1.0)
+            p[stacked] = self.stacking.probabilities(P[stacked], candidates.indices[stacked], begin, mass)
+        return csr_rows(p.astype(np.float32), candidates.indices, candidates.indptr, candidates.shape)
 
     def named(self, X: sparse.csr_array, candidates: sparse.csr_array, query: Query) -> NDArray[np.float32]:
-        total = np.zeros(candidates.nnz)
-        for part, weight, exponent in self._active():
-            p = part.model.named(X, candidates, part.asked(query)).astype(np.float64)
-            total += weight * (p if exponent == 1 else p**exponent)
-        return np.minimum(total, 1.0).astype(np.float32)
+        wanted = csr_rows(np.ones(candidates.nnz, np.float32), candidates.indices, candidates.indptr, candidates.shape)
+        if self.stacking is None:
+            none = [some_entries(wanted, np.zeros(wanted.nnz, dtype=np.bool_))] * len(self._asked())
+            known = Answers(none, [0] * len(none), wanted)
+            return self._probabilities(X, wanted, known, known, query.n_threads).data
+        first = self.answers(X, FIRST_CANDIDATES, query.n_threads)
+        all_of_them = union([first.candidates, wanted], self.n_labels)
+        answer = self._probabilities(X, all_of_them, first, first, query.n_threads)
+        place = places(wanted, answer)
+        p: NDArray[np.float32] = answer.data[place]
+        return p
 
     def explain(self, indices: NDArray[np.int32], values: NDArray[np.float32], column: int, query: Query) -> RawMixture:
         row = csr_rows(values, indices, np.array([0, len(indices)]), (1, self.n_features))
         label = csr_rows(np.ones(1, np.float32), np.array([column]), np.array([0, 1]), (1, self.n_labels))
+        probability = float(self.named(row, label, query)[0])
+        first = self.answers(row, FIRST_CANDIDATES, query.n_threads)
+        candidates = union([first.candidates, label], self.n_labels)
+        P = self.estimates(row, candidates, first, query.n_threads)
+        at = int(np.searchsorted(candidates.indices, column))
+        added, base = self.weights * P[at] ** self.exponents, None
+        if self.stacking is not None and column in first.candidates.indices:
+            terms = self.stacking.terms(P, candidates.indices)
+            judged = places(candidates, first.candidates) >= 0
+            added = (terms[at] - terms[judged].mean(axis=0))[:-1]
+            base = self.stacking.score_of(probability) - float(added.sum())
         parts = []
-        for part, weight, exponent in self._active():
-            asked = part.asked(query)
-            p = float(part.model.named(row, label, asked)[0])
-            raw = part.model.explain(indices, values, column, asked)
-            parts.append(RawPart(part.name, weight, p, weight * p**exponent, raw))
-        return RawMixture(float(self.named(row, label, query)[0]), parts)
-
-    def estimates(self, X: sparse.csr_array, candidates: sparse.csr_array, n_threads: int) -> NDArray[np.float64]:
-        """What each part says about the entries of `candidates`: (entries, parts), not calibrated."""
-        query = Query(n_threads=n_threads)
-        of_parts = [part.model.named(X, candidates, part.asked(query)) for part in self.parts]
-        return np.stack(of_parts, axis=1).astype(np.float64)
+        for m in self._asked():
+            part = self.parts[m]
+            raw = part.model.explain(indices, values, column, part.asked(query))
+            parts.append(RawPart(part.name, float(self.weights[m]), float(P[at, m]), float(added[m]), raw))
+        return RawMixture(probability, parts, base)
 
     # --- model files ----------------------------------------------------------------------------------------------
 
@@ -191,6 +288,9 @@ class MixtureModel(Model):
         if self.sums is not None:
             values["n_positives"] = self.sums.n_positives
             arrays |= {"gram": self.sums.gram, "target": self.sums.target}
+        if self.stacking is not None:
+            values["is_one_of_all"] = self.stacking.is_one_of_all
+            arrays |= {"stacking": self.stacking.coefficients, "log_rows": self.stacking.log_rows}
         return State(values, arrays)
 
     @classmethod
@@ -209,7 +309,12 @@ class MixtureModel(Model):
         if "gram" in state.arrays:
             gram, target = _checked(state.arrays, "gram", (n, n)), _checked(state.arrays, "target", (n,))
             sums = BrierSums(gram, target, float(state.values["n_positives"]))
-        return cls(parts, weights, exponents, sums)
+        stacking = None
+        if "stacking" in state.arrays:
+            coefficients = _checked(state.arrays, "stacking", (TERMS_OF_PART * n + 2,))
+            log_rows = _checked(state.arrays, "log_rows", (parts[0].model.n_labels,))
+            stacking = Stacking(coefficients, log_rows, check_flag("is_one_of_all", state.values["is_one_of_all"]))
+        return cls(parts, weights, exponents, sums, stacking)
 
 
 def _part_from(saved: Mapping[str, Any]) -> Part:
@@ -228,36 +333,7 @@ def _checked(arrays: Mapping[str, NDArray[Any]], name: str, shape: tuple[int, ..
     return array
 
 
-def union(answers: Sequence[sparse.csr_array], n_columns: int) -> sparse.csr_array:
-    """The entries of the first columns that any of the answers stores, sorted; their values are ones."""
-    total: Any = None
-    for answer in answers:
-        ones = csr_rows(np.ones(answer.nnz, np.float32), answer.indices, answer.indptr, answer.shape)
-        if ones.shape[1] > n_columns:
-            ones = sparse.csr_array(ones[:, :n_columns])
-        total = ones if total is None else total + ones
-    found: sparse.csr_array = sparse.csr_array(total)
-    found.sort_indices()
-    return found
-
-
-def least_of_rows(answer: sparse.csr_array) -> NDArray[np.float64]:
-    """The least entry of each row, 0 for a row without any."""
-    least = np.minimum.reduceat(np.append(answer.data, np.inf), answer.indptr[:-1]).astype(np.float64)
-    least[np.diff(answer.indptr) == 0] = 0.0
-    return least
-
-
-def first_columns(is_wanted: NDArray[np.bool_], n_first: int, n_columns: int) -> sparse.csr_array:
-    """The first columns, for the rows that want them."""
-    indptr = np.concatenate([[0], np.cumsum(is_wanted * n_first)])
-    indices = np.tile(np.arange(n_first), int(is_wanted.sum()))
-    return csr_rows(np.ones(len(indices), np.float32), indices, indptr, (len(is_wanted), n_columns))
-
-
-def replace_rows(answer: sparse.csr_array, rows: NDArray[np.int64], better: sparse.csr_array) -> sparse.csr_array:
-    """The answer with these rows replaced."""
-    both = sparse.csr_array(sparse.vstack([answer, better], format="csr"))
-    order = np.arange(answer.shape[0])
-    order[rows] = answer.shape[0] + np.arange(len(rows))
-    return sparse.csr_array(both[order])
+def rows_of(answers: Answers, rows: NDArray[np.int64]) -> Answers:
+    """Only these rows."""
+    found = [sparse.csr_array(answer[rows]) for answer in answers.found]
+    return Answers(found, answers.n_asked, sparse.csr_array(answers.candidates[rows]))

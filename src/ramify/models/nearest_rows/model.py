@@ -27,6 +27,7 @@ class NearestRowsModel(Model):
     """
 
     needed_options = ("k", "power")
+    n_cheap_answers = 256
 
     def __init__(
         self,

@@ -158,8 +158,7 @@ def plan_for(classifier: PLTClassifier, data: TrainingData) -> Plan:
             is_large = of_level.mean() - of_tree.mean() >= ONE_LEVEL_GAIN
             choices.append(compared("one level", of_tree, of_level, is_large))
             if choices[-1].is_taken:
-                shape = "one_level"
-                solver = _settings_of(classifier, sample, of_sample, wants_columns, normalize)
+                shape, solver = "one_level", quick  # as it was tried
     columns = Columns.of(data.X, data.sample_weight) if wants_columns else None
     return Plan(shape, size, columns, solver, normalize, tuple(choices))
 
@@ -189,16 +188,3 @@ def _quick(given: PLTSolver, sample: TrainingData) -> PLTSolver:
     left = {name: value for name, value in usual.items() if getattr(given, name) is None}
     quick: PLTSolver = clone(given).set_params(**left)
     return quick
-
-
-def _settings_of(
-    classifier: PLTClassifier, sample: TrainingData, size: TreeSize, columns: bool, normalize: bool
-) -> PLTSolver:
-    """The solver's settings for one level, chosen on the sample: on all labels each trial would be a whole training."""
-    from sklearn.base import clone
-
-    if columns:
-        sample = replace(sample, X=Columns.of(sample.X, sample.sample_weight).rows(sample.X))
-    chosen = classifier._train_tree(sample, sample.seed % 2**32, classifier._solver(), "one_level", size, normalize)
-    solver: PLTSolver = clone(classifier._solver()).set_params(**chosen.setting._asdict())
-    return solver

@@ -2,10 +2,11 @@
 
 import { post } from "./api.js";
 import { clearProblem, count, element, find, percent, showProblem, title } from "./dom.js";
-import { suggest, toggle, isChosen } from "./teach.js";
+import { isChosen, noteText, suggest, toggle } from "./teach.js";
 
 const PAUSE = 120; // milliseconds without a key before the text is sent
 const SHOWN = 8;
+const OF_TEXT = ["answers", "why"]; // about another text until the answer comes
 let waiting = 0;
 let running = null;
 let explained = null; // the label of the explanation that is shown
@@ -16,6 +17,8 @@ export function startAsking() {
   find("text").addEventListener("input", () => {
     clearTimeout(waiting);
     waiting = setTimeout(() => ask(), PAUSE);
+    for (const id of OF_TEXT) find(id).setAttribute("aria-busy", "true");
+    noteText();
   });
   document.addEventListener("chosen", markChosen);
 }
@@ -47,6 +50,7 @@ export async function ask({ fresh = false } = {}) {
 
 function show(labels, text, before = new Map()) {
   find("answers").replaceChildren(...labels.map((entry) => row(entry, before)));
+  find("answers").removeAttribute("aria-busy");
   find("hint").hidden = text !== "";
   find("no-answers").hidden = labels.length > 0 || !text;
   const best = labels[0];
@@ -109,10 +113,12 @@ async function explain(label, fresh = false) {
   const text = find("text").value;
   try {
     const answer = await post("/v1/explain", { text, label, fresh });
+    if (label !== explained || text !== find("text").value) return; // another one was asked for meanwhile
     find("why-label").textContent = title(answer.explanation);
     find("marked").replaceChildren(...marked(text, answer.spans));
     find("path").replaceChildren(...(answer.explanation.paths?.[0] || []).map(step));
     find("why").hidden = false;
+    find("why").removeAttribute("aria-busy");
     for (const button of document.querySelectorAll(".answer")) {
       const pick = button.nextElementSibling;
       button.setAttribute("aria-pressed", String(pick.dataset.label === JSON.stringify(label)));

@@ -12,7 +12,8 @@ export function element(name, properties = {}, ...children) {
   return made;
 }
 
-export const percent = (share) => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
+export const percent = (share) =>
+  share > 0 && share < 0.0005 ? "< 0.1 %" : `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
 export const count = (number) => number.toLocaleString("en");
 export const title = (entry) => (entry.name ? `${entry.label} ${entry.name}` : String(entry.label));
 

@@ -26,7 +26,9 @@ export function startTeaching({ onTaught }) {
   find("view-ask").addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
     event.preventDefault();
-    if (!find("learn").disabled && !find("teach").hidden) teach();
+    if (find("teach").hidden) return;
+    if (currentText() && !isAnswered(currentText())) find("taught").textContent = "The labels of this text are not here yet.";
+    else if (!find("learn").disabled) teach();
   });
   draw();
 }
@@ -49,6 +51,14 @@ export function suggest(labels, text) {
 // Typing on changes the text a little: what was chosen by hand stays.
 const sameStart = (one, other) => one !== "" && other !== "" && (one.startsWith(other) || other.startsWith(one));
 
+// Labels chosen for one text must not be taught with another one, of which no answer has come yet.
+const isAnswered = (text) => text === about || (isEdited && sameStart(text, about));
+
+export function noteText() {
+  find("taught").textContent = "";
+  find("learn").disabled = !currentText() || !isAnswered(currentText());
+}
+
 export function toggle(entry) {
   isEdited = true;
   chosen = isChosen(entry.label) ? chosen.filter((one) => one.label !== entry.label) : [...chosen, entry];
@@ -64,7 +74,7 @@ function draw() {
     }),
   );
   const text = currentText();
-  find("learn").disabled = !text;
+  find("learn").disabled = !text || !isAnswered(text);
   find("none-chosen").hidden = chosen.length > 0;
   find("none-chosen").textContent = text ? "None. Accept a label with +, or add one below. If you teach now, it learns that none applies." : "Type a text first. Then accept or remove labels, and teach.";
   document.dispatchEvent(new Event("chosen"));
@@ -86,7 +96,7 @@ async function teach() {
     find("taught").textContent = "";
     showProblem(error);
   }
-  find("learn").disabled = !currentText();
+  draw();
 }
 
 const newKey = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
