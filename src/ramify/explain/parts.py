@@ -42,18 +42,22 @@ class MixtureExplanation(ExplainedLabel):
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         base = {} if self.base is None else {"base": self.base}
-        return self._plain_head() | base | {
-            "parts": [
-                {
-                    "name": part.name,
-                    "weight": part.weight,
-                    "probability": part.probability,
-                    "contribution": part.contribution,
-                    "explanation": part.explanation.to_dict(),
-                }
-                for part in self.parts
-            ]
-        }
+        return (
+            self._plain_head()
+            | base
+            | {
+                "parts": [
+                    {
+                        "name": part.name,
+                        "weight": part.weight,
+                        "probability": part.probability,
+                        "contribution": part.contribution,
+                        "explanation": part.explanation.to_dict(),
+                    }
+                    for part in self.parts
+                ]
+            }
+        )
 
     def __str__(self) -> str:
         lines = [self._headline()]
