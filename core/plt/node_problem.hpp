@@ -202,8 +202,9 @@ private:
         std::iota(p.child.begin(), p.child.end(), 0);
         std::ranges::stable_sort(p.child, std::greater{}, [&](int c) { return count[c]; });
         p.column_of_child.assign(n_children, NodeProblem::not_taken);
-        if (task.max_columns > 0 && n_children > task.max_columns) {
-            const auto step = static_cast<std::uint64_t>((n_children + task.max_columns - 1) / task.max_columns);
+        const std::int64_t n_wanted = task.max_columns > 0 ? columns_to_try(count, task.max_columns) : n_children;
+        if (n_wanted < n_children) {
+            const auto step = static_cast<std::uint64_t>((n_children + n_wanted - 1) / n_wanted);
             std::size_t n_taken = 0;
             for (auto k = mix(seed_ * 53 + static_cast<std::uint64_t>(task.node)) % step; k < p.child.size(); k += step)
                 p.child[n_taken++] = p.child[k];
@@ -212,6 +213,14 @@ private:
         for (const std::int32_t c : p.child) p.column_of_child[c] = NodeProblem::never_positive;
         while (!p.child.empty() && count[p.child.back()] == 0) p.child.pop_back();
         for (std::size_t k = 0; k < p.child.size(); ++k) p.column_of_child[p.child[k]] = static_cast<std::int32_t>(k);
+    }
+
+    /// max_columns, or as many as have enough positives together to tell settings apart: with few rows, all.
+    static std::int64_t columns_to_try(std::span<const std::int64_t> count, int max_columns) {
+        constexpr std::int64_t enough_positives = 4000;
+        const std::int64_t positives = std::max<std::int64_t>(std::reduce(count.begin(), count.end()), 1);
+        const auto n_children = static_cast<std::int64_t>(count.size());
+        return std::max<std::int64_t>(max_columns, (n_children * enough_positives + positives - 1) / positives);
     }
 
     void set_rates(NodeProblem& p) const {

@@ -122,7 +122,7 @@ def check_parts(name: str, array: Any) -> None:
     for part in parts:
         values, n_dimensions = getattr(array, part), 3 if (array.format, part) == ("bsr", "data") else 1
         if not isinstance(values, np.ndarray) or values.ndim != n_dimensions:
-            got = f"one of {values.ndim} dimensions" if isinstance(values, np.ndarray) else type(values).__name__
+            got = f"a {values.ndim}-D one" if isinstance(values, np.ndarray) else type(values).__name__
             _reject(name, f"its {part} must be a {n_dimensions}-D array, got {got}")
 
 

@@ -185,8 +185,8 @@ def test_a_sample_is_held_out_and_no_more(share, max_rows):
 @pytest.mark.parametrize("is_weighted", [False, True])
 def test_some_children_of_a_node_stand_for_all(is_weighted):
     rng = np.random.default_rng(7)
-    X, Y = random_rows(rng, 600, 10), random_labels(rng, 600, 30, share=0.2)
-    weight = rng.integers(1, 4, 600).astype(np.float32) if is_weighted else None
+    X, Y = random_rows(rng, 5000, 10), random_labels(rng, 5000, 30, share=0.2)
+    weight = rng.integers(1, 4, 5000).astype(np.float32) if is_weighted else None
     trainer = block_trainer(X, Y, one_level_tree(None, Y), sample_weight=weight)
 
     def held_out(max_columns):
@@ -199,3 +199,14 @@ def test_some_children_of_a_node_stand_for_all(is_weighted):
     assert 30 * mass[1] in (7 * all_mass[1], 8 * all_mass[1])  # every fourth of 30
     assert for_some[1] * positive[1] == pytest.approx(for_all[1] * all_positive[1])
     assert held_out(30)[0].tolist() == all_positive.tolist()
+
+
+def test_where_positives_are_few_all_children_are_tried():
+    rng = np.random.default_rng(7)
+    X, Y = random_rows(rng, 600, 10), random_labels(rng, 600, 30, share=0.2)
+    trainer = block_trainer(X, Y, one_level_tree(None, Y))
+    for_all, for_some = (
+        trainer.held_out([solver_settings()], 1.0, 10**6, max_columns=max_columns) for max_columns in (0, 8)
+    )
+    for of_all, of_some in zip(for_all[0][0], for_some[0][0], strict=True):
+        np.testing.assert_array_equal(of_all, of_some)

@@ -35,8 +35,8 @@ def test_levels_of_which_less_is_sampled_count_no_less(monkeypatch, max_leaf):
     assert chosen(max_leaf) != from_everything  # or else this data would prove nothing
 
 
-def unweighted_brier(positive, negative, stands_for, brier=solver_choice.held_out_brier):
-    return brier(positive, negative, np.ones_like(stands_for))
+def unweighted_brier(positive, negative, stands_for, link, brier=solver_choice.held_out_brier):
+    return brier(positive, negative, np.ones_like(stands_for), link)
 
 
 @pytest.mark.parametrize("is_weighted", [False, True])

@@ -84,11 +84,18 @@ class MixtureModel(Model):
         self.exponents = exponents
         self.sums = sums
         self.stacking = stacking
+        self._n_labels: int | None = None  # while a query runs
 
     @property
     def n_labels(self) -> int:  # type: ignore[override]
         # While another thread teaches a new label, some parts know it before the others.
-        return min(part.model.n_labels for part in self.parts)
+        return self._n_labels or min(part.model.n_labels for part in self.parts)
+
+    def _for_query(self) -> MixtureModel:
+        """The same with weights and labels that stay as they are, also if another thread learns meanwhile."""
+        model = MixtureModel(self.parts, self.weights, self.exponents, None, self.stacking)
+        model._n_labels = self.n_labels
+        return model
 
     @property
     def n_features(self) -> int:  # type: ignore[override]
@@ -128,10 +135,11 @@ class MixtureModel(Model):
     # --- queries --------------------------------------------------------------------------------------------------
 
     def search(self, X: sparse.csr_array, query: Query) -> sparse.csr_array:
-        n_labels = self.n_labels
+        model = self._for_query()
+        n_labels = model.n_labels
         if query.top_k is None or query.top_k >= n_labels:
-            return keep_best(self._all_that_reach(X, query, n_labels), query.top_k, query.threshold)
-        return keep_best(self._best(X, query, n_labels), query.top_k, query.threshold)
+            return keep_best(model._all_that_reach(X, query, n_labels), query.top_k, query.threshold)
+        return keep_best(model._best(X, query, n_labels), query.top_k, query.threshold)
 
     def _all_that_reach(self, X: sparse.csr_array, query: Query, n_labels: int) -> sparse.csr_array:
         """Labels of at least the threshold, and some others: a weighted mean reaches it only if a part does."""
@@ -238,6 +246,9 @@ class MixtureModel(Model):
         return csr_rows(p.astype(np.float32), candidates.indices, candidates.indptr, candidates.shape)
 
     def named(self, X: sparse.csr_array, candidates: sparse.csr_array, query: Query) -> NDArray[np.float32]:
+        return self._for_query()._named(X, candidates, query)
+
+    def _named(self, X: sparse.csr_array, candidates: sparse.csr_array, query: Query) -> NDArray[np.float32]:
         wanted = csr_rows(np.ones(candidates.nnz, np.float32), candidates.indices, candidates.indptr, candidates.shape)
         if self.stacking is None:
             none = [some_entries(wanted, np.zeros(wanted.nnz, dtype=np.bool_))] * len(self._asked())
@@ -251,9 +262,14 @@ class MixtureModel(Model):
         return p
 
     def explain(self, indices: NDArray[np.int32], values: NDArray[np.float32], column: int, query: Query) -> RawMixture:
+        return self._for_query()._explain(indices, values, column, query)
+
+    def _explain(
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], column: int, query: Query
+    ) -> RawMixture:
         row = csr_rows(values, indices, np.array([0, len(indices)]), (1, self.n_features))
         label = csr_rows(np.ones(1, np.float32), np.array([column]), np.array([0, 1]), (1, self.n_labels))
-        probability = float(self.named(row, label, query)[0])
+        probability = float(self._named(row, label, query)[0])
         first = self.answers(row, FIRST_CANDIDATES, query.n_threads)
         candidates = union([first.candidates, label], self.n_labels)
         P = self.estimates(row, candidates, first, query.n_threads)

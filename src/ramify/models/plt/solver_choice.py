@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from ramify import _core
 from ramify.models.plt.block_trainer import BlockTrainer
@@ -24,8 +25,9 @@ from ramify.models.plt.calibration import (
     Link,
     RateCurves,
     best_softening,
+    fit_link,
     fit_rate_curves,
-    rising_means,
+    knot_shares,
 )
 from ramify.models.plt.fit_report import Setting, Trial
 from ramify.models.plt.solver import PLTSolver
@@ -39,9 +41,10 @@ GAPS, MOST_EPOCHS, SHARED_EPOCHS = (0.05, 0.005), 40, (5, 20)
 # Where exactly one label is true, positives are few and weigh more.
 START_WEIGHT = {False: 0, True: 2}
 # A setting is tried on this share of each level's work, more where the data are small; and on at most MAX_ROWS rows
-# and MAX_COLUMNS children of a node: fewer children cost less and, unlike fewer rows, leave their problems as they are.
+# and MAX_COLUMNS children of a node, more where positives are few: fewer children cost less and, unlike fewer rows,
+# leave their problems as they are.
 # The map of the chosen one is fitted on more: nodes differ, and on fewer rows scores come out smaller.
-LEAST_SHARE, ENOUGH_WORK, MAX_ROWS, MAX_COLUMNS = 0.05, 2.5e5, 12_288, 32
+LEAST_SHARE, ENOUGH_WORK, MAX_ROWS, MAX_COLUMNS = 0.05, 1e6, 12_288, 32
 CALIBRATION_WORK, MAX_CALIBRATION_ROWS = 4e6, 100_000
 # How much lower the loss of another setting must be: below that the sample cannot tell; of a single level even less.
 MARGIN, LEVEL_MARGIN = 0.005, 0.01
@@ -227,20 +230,19 @@ def _held_out(
     stands_for: NDArray[np.float64],
 ) -> _HeldOut:
     by_score = positive.sum(axis=1), negative.sum(axis=1)
-    return _HeldOut(held_out_brier(*by_score, stands_for), positive, negative, softmax)
+    return _HeldOut(held_out_brier(*by_score, stands_for, fit_link(*by_score)), positive, negative, softmax)
 
 
 def held_out_brier(
-    positive: NDArray[np.float64], negative: NDArray[np.float64], stands_for: NDArray[np.float64]
+    positive: NDArray[np.float64], negative: NDArray[np.float64], stands_for: NDArray[np.float64], link: Link
 ) -> NDArray[np.float64]:
-    """Sums of squared errors of the best rising probabilities of held-out scores (levels x bins), by level.
+    """Sums of squared errors of the calibrated probabilities of held-out scores (levels x bins), by level.
 
     Levels are sampled at unequal shares: each counts as if it had been held out whole.
     """
+    shares = knot_shares(np.arange(positive.shape[1]))
     losses = np.zeros(len(positive))
-    for level, (wins, failures) in enumerate(zip(positive, negative, strict=True)):
-        used = np.flatnonzero(wins + failures)
-        total = (wins + failures)[used]
-        p = rising_means(wins[used] / total, total)
-        losses[level] = stands_for[level] * (wins[used] @ (1 - p) ** 2 + failures[used] @ p**2)
+    for level, logits in enumerate(link.logits):
+        p = expit(shares @ logits)
+        losses[level] = stands_for[level] * (positive[level] @ (1 - p) ** 2 + negative[level] @ p**2)
     return losses
