@@ -44,8 +44,8 @@ def fit(
     classifier : PLTClassifier, FastXMLClassifier, or a ThresholdClassifier around one of them
         With its parameters; it is fitted in place, and returned.
     data : (X, Y), a list of files, or a Ray Dataset
-        (X, Y) as `fit` takes them. Files (XMC text, npz, JSONL, CSV, Parquet, fastText) are read by the workers, so every node must
-        see them. A Dataset has the columns text and labels, or indices, values and labels.
+        (X, Y) as `fit` takes them. Files (XMC text, npz, JSONL, CSV, Parquet, fastText) are read by the workers, so
+        every node must see them. A Dataset has the columns text and labels, or indices, values and labels.
     address : str or None
         Of a Ray cluster. None or "auto": a running one, or else a local one is started; "local": always start one.
     n_workers : int or None
