@@ -116,6 +116,7 @@ def test_a_key_that_was_used_for_other_examples_is_a_conflict(client):
 
 
 def test_progress_counts_and_measures_before_learning(client):
+    wait_for_version(client, client.get("/v1/progress").json()["n_examples"])  # acknowledged is not yet learned
     progress = client.get("/v1/progress").json()
     assert progress["n_examples"] == progress["n_learned"] >= len(NOTES)
     assert progress["n_labels"] >= 5
