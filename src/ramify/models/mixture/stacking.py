@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ramify.models.mixture.entries import row_sums
+
 TERMS_OF_PART = 4
 LEAST_PROBABILITY = 1e-6
 # A coefficient of one deviation costs as much as half a unit of log loss on a single row.
@@ -93,7 +95,7 @@ def learn_stacking(
         mass = np.ones(len(rest.row_weight))
         ours = trained.probabilities(rest.P, rest.columns, rest.begin, mass)
         if is_one_of_all:
-            rest_mean = rest_mean / np.repeat(np.maximum(_row_sums(rest_mean, rest.begin), 1e-300), np.diff(rest.begin))
+            rest_mean = rest_mean / np.repeat(np.maximum(row_sums(rest_mean, rest.begin), 1e-300), np.diff(rest.begin))
         gain += _log_loss(rest_mean, rest, is_one_of_all) - _log_loss(ours, rest, is_one_of_all)
         hits += _hits(ours, rest) - _hits(rest_mean, rest)
     if gain <= 0 or hits < 0:
@@ -109,7 +111,7 @@ def _fit(judged: Judged, log_rows: NDArray[np.float64], is_one_of_all: bool) -> 
     Z = (F - centre) / scale
     weight = np.repeat(judged.row_weight, np.diff(judged.begin))
     if is_one_of_all:  # rows whose class is no candidate teach nothing
-        weight = weight * np.repeat(_row_sums(judged.y, judged.begin) > 0, np.diff(judged.begin))
+        weight = weight * np.repeat(row_sums(judged.y, judged.begin) > 0, np.diff(judged.begin))
     else:
         Z = np.column_stack([Z, np.ones(len(Z))])
     penalty = np.full(Z.shape[1], _PENALTY)
@@ -148,17 +150,11 @@ def _fit(judged: Judged, log_rows: NDArray[np.float64], is_one_of_all: bool) -> 
     return np.append(coefficients, intercept)
 
 
-def _row_sums(values: NDArray[np.float64], begin: NDArray[np.int64]) -> NDArray[np.float64]:
-    sums: NDArray[np.float64] = np.add.reduceat(np.append(values, 0.0), begin[:-1])
-    sums[np.diff(begin) == 0] = 0.0
-    return sums
-
-
 def _softmax(score: NDArray[np.float64], begin: NDArray[np.int64]) -> NDArray[np.float64]:
     n = np.diff(begin)
     largest = np.maximum.reduceat(np.append(score, 0.0), begin[:-1])
     e = np.exp(score - np.repeat(largest, n))
-    share: NDArray[np.float64] = e / np.repeat(_row_sums(e, begin), n)
+    share: NDArray[np.float64] = e / np.repeat(row_sums(e, begin), n)
     return share
 
 
