@@ -291,20 +291,37 @@ def measure_learn(work: Path, model: Path, texts: list[str], options: argparse.N
 
 
 def measure_memory(work: Path, model: Path, texts: list[str], options: argparse.Namespace) -> None:
-    """Resident memory of the worker and of the process that learns, after each tenth of many requests."""
+    """Resident memory of the worker and of the process that learns, after each tenth of many requests of all kinds.
+
+    The same thousand examples are taught again and again, so that the model itself does not grow.
+    """
     server = serve(model, 8740)
     children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
     processes = {"worker": int(children[0]), "supervisor": server.process.pid}
     requests = requests_of("/v1/predict", [{"texts": [text], "top_k": 5} for text in texts])
     requests[::100] = requests_of("/v1/explain", [{"text": text} for text in texts[::100]])
+    others = ("/v1/progress", "/v1/labels?search=pain", "/v1/labels?sort=frequency", "/v1/tree?node=1", "/readyz")
+    for number, path in enumerate(others):
+        requests[number + 1 :: 5000] = [f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()] * len(
+            requests[number + 1 :: 5000]
+        )
+    batches = learning_lines(texts[:1100], options.labels[:1100], 100)
     sizes: dict[str, list[float]] = {name: [] for name in processes}
     began = time.perf_counter()
-    for _ in range(10):
+    for tenth in range(10):
+        for batch in batches:
+            server.post("/v1/learn", batch)
         load(server.port, requests, 8, 1e9, most=options.requests // 80)
         for name, pid in processes.items():
             sizes[name].append(resident(pid))
+        found = ", ".join(f"{name} {of_process[-1]:.1f} MB" for name, of_process in sizes.items())
+        print(f"  {tenth + 1} tenths after {time.perf_counter() - began:.0f} s: {found}", file=sys.stderr, flush=True)
     rate = options.requests / (time.perf_counter() - began)
-    print(f"{options.requests:,} requests, {rate:,.0f} per second; memory in MB after each tenth:")
+    learned = server.get("/v1/progress")["n_learned"]
+    print(
+        f"{options.requests:,} requests, {rate:,.0f} per second, {learned:,} examples learned; memory in MB after each "
+        "tenth:"
+    )
     for name, found in sizes.items():
         print(f"  {name}: {', '.join(f'{size:.1f}' for size in found)}: {found[-1] - found[0]:+.1f} since the first")
     server.stop()

@@ -202,6 +202,10 @@ def test_the_tree_can_be_walked_to_every_label(client):
         ("/v1/predict", b'{"texts": ["a"], "features": [{}]}', 422, "body"),
         ("/v1/predict", b'{"texts": ["a"], "top_k": 0}', 422, "top_k"),
         ("/v1/predict", b'{"texts": ["a"], "topk": 3}', 422, "topk"),
+        ("/v1/predict", b'{"texts": ["a"], "top_k": "3"}', 422, "top_k"),
+        ("/v1/predict", b'{"texts": ["a"], "top_k": true}', 422, "top_k"),
+        ("/v1/predict", b'{"texts": ["a"], "fresh": "yes"}', 422, "fresh"),
+        ("/v1/predict", b'{"features": [{"a": "1"}]}', 422, "features[0].a"),
         ("/v1/predict", b'{"texts": ["a"], "labels": ["unknown"]}', 422, None),
         ("/v1/predict", b'{"texts": ["\\ud800"]}', 400, "body"),
         ("/v1/explain", b'{"text": "a", "label": "unknown"}', 422, "label"),
@@ -240,6 +244,25 @@ def test_limits_are_enforced(tmp_path):
         refused = [answer for answer in answers if answer.status_code == 429]
         assert refused
         assert int(refused[0].headers["retry-after"]) >= 1
+
+
+def test_an_answer_has_a_bounded_number_of_labels(client):
+    texts, labels = ["kidney"] * 101, ["N20"] * 1000
+    assert client.post("/v1/predict", json={"texts": texts[:100], "top_k": 1000}).status_code == 200
+    for request in ({"texts": texts, "top_k": 1000}, {"texts": texts, "labels": labels}):
+        refused = client.post("/v1/predict", json=request)
+        assert refused.status_code == 413
+        assert "send fewer rows, or ask for fewer labels" in refused.json()["detail"]
+
+
+def test_a_long_answer_is_that_of_its_rows(client):
+    texts = [f"{'kidney' if row % 3 else 'cough'} {row}" for row in range(230)]
+    long = client.post("/v1/predict", json={"texts": texts, "top_k": 2}).json()
+    assert len(long["results"]) == len(texts)
+    for start in range(0, len(texts), 40):
+        part = client.post("/v1/predict", json={"texts": texts[start : start + 40], "top_k": 2}).json()
+        assert part["results"] == long["results"][start : start + 40]
+        assert part["version"] == long["version"]
 
 
 def test_too_many_waiting_examples_are_refused_with_a_time_to_retry(tmp_path, monkeypatch):

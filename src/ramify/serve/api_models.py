@@ -11,6 +11,8 @@ from ramify.serve.settings import Settings
 
 MAX_TOP_K = 1000
 MAX_LABELS = 1000
+# Labels of an answer: rows times `top_k`, or rows times `labels`.
+MAX_ANSWERS = 100_000
 
 LabelText = Annotated[StrictStr, Field(min_length=1, max_length=1000)]
 LabelNumber = Annotated[StrictInt, Field(ge=0, lt=2**31 - 1)]
@@ -22,14 +24,16 @@ Features = dict[str, Value]
 
 
 class Request(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    """Nothing is guessed: `"5"` and `true` are no numbers, and an unknown field is a mistake."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class PredictRequest(Request):
     """Rows to predict: `texts`, or `features` as objects name -> value."""
 
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"texts": ["acute chest pain", "kidney stone"], "top_k": 5}]}
+        json_schema_extra={"examples": [{"texts": ["acute chest pain", "kidney stone"], "top_k": 5}]}
     )
     texts: list[StrictStr] | None = None
     features: list[Features] | None = None
@@ -72,9 +76,7 @@ class PredictResponse(BaseModel):
 class ExplainRequest(Request):
     """One row, and the label to explain; without one the most probable label."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"text": "acute chest pain", "label": "R07.9"}]}
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [{"text": "acute chest pain", "label": "R07.9"}]})
     text: StrictStr | None = None
     features: Features | None = None
     label: Label | None = None
@@ -125,7 +127,6 @@ class LearnRequest(Request):
     """Examples to learn, in their order."""
 
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={"examples": [{"examples": [{"text": "acute chest pain", "labels": ["R07.9"]}]}]},
     )
     examples: Annotated[list[Example], Field(min_length=1)]
@@ -226,6 +227,17 @@ def _problem(error: ValidationError) -> Problem:
     parts = [f"[{part}]" if isinstance(part, int) else f".{part[:60]}" for part in first["loc"]]
     where = "".join(part for part in parts if not part.startswith((".constrained", ".str", ".int"))).lstrip(".")
     return Problem(422, first["msg"].removeprefix("Value error, "), where=where or "body")
+
+
+def check_answers(n_rows: int, per_row: int) -> None:
+    """Reject a request whose answer would be too large."""
+    if n_rows * per_row > MAX_ANSWERS:
+        raise Problem(
+            413,
+            f"an answer has at most {MAX_ANSWERS:,} labels, and {n_rows:,} rows of {per_row:,} are more: "
+            "send fewer rows, or ask for fewer labels",
+            where="top_k",
+        )
 
 
 def check_rows(texts: list[str] | None, n_rows: int, settings: Settings, where: str = "texts") -> None:

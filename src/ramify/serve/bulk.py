@@ -17,15 +17,15 @@ from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 
 from ramify.serve import api_models as models
+from ramify.serve.limits import LEAST_BYTES_PER_SECOND
 from ramify.serve.problems import Problem
 from ramify.serve.routes import PROBLEMS, idempotency_key
 from ramify.serve.service import Service
 
 AT_ONCE = 100
+LABELS_AT_ONCE = 10_000
 MEDIA_TYPE = "application/x-ndjson"
 _IN_MEMORY = 4_000_000
-# A body that comes slower than this, after the timeout of any request, is cut off.
-LEAST_BYTES_PER_SECOND = 10_000
 _BODY = {"requestBody": {"required": True, "content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}}
 _ANSWER: dict[int | str, dict[str, Any]] = {
     200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}, "description": "A line per row or batch."}
@@ -56,7 +56,8 @@ def bulk_routes(service: Service) -> APIRouter:
             found = await service.predict({kind: [row for _, row in rows], "top_k": top_k, "threshold": None})
             return [result | {"version": found["version"]} for result in found["results"]]
 
-        return StreamingResponse(_streamed(body, answers, settings.max_body), media_type=MEDIA_TYPE)
+        at_once = max(1, min(AT_ONCE, LABELS_AT_ONCE // top_k))
+        return StreamingResponse(_streamed(body, answers, settings.max_body, at_once), media_type=MEDIA_TYPE)
 
     @router.post(
         "/v1/bulk/learn", openapi_extra=_BODY, responses=_ANSWER, response_class=StreamingResponse, tags=["teach"]
@@ -84,7 +85,7 @@ def bulk_routes(service: Service) -> APIRouter:
                     await asyncio.sleep(min(problem.retry_after, 1))  # a stream waits instead of failing
             return [{"lines": lines[-1][0], "version": receipt["version"], "duplicate": receipt["duplicate"]}]
 
-        return StreamingResponse(_streamed(body, receipts, settings.max_body), media_type=MEDIA_TYPE)
+        return StreamingResponse(_streamed(body, receipts, settings.max_body, AT_ONCE), media_type=MEDIA_TYPE)
 
     return router
 
@@ -110,18 +111,18 @@ async def _spooled(request: Request, seconds: float) -> IO[bytes]:
     return body
 
 
-async def _streamed(body: IO[bytes], answer: Any, longest: int) -> AsyncIterator[bytes]:
+async def _streamed(body: IO[bytes], answer: Any, longest: int, at_once: int) -> AsyncIterator[bytes]:
     """The answers to the lines of a body; a Problem is the last line."""
     with body:
         try:
-            for lines in _batches(body, longest):
+            for lines in _batches(body, longest, at_once):
                 yield b"".join(json.dumps(line).encode() + b"\n" for line in await answer(lines))
         except Problem as problem:
             yield json.dumps({"problem": problem.content()}).encode() + b"\n"
 
 
-def _batches(body: IO[bytes], longest: int) -> Iterator[Lines]:
-    """Lines with their numbers, AT_ONCE of them at a time, or fewer if they are long."""
+def _batches(body: IO[bytes], longest: int, at_once: int) -> Iterator[Lines]:
+    """Lines with their numbers, some of them at a time, or fewer if they are long."""
     batch: Lines = []
     size = 0
     for number, line in enumerate(iter(lambda: body.readline(longest + 1), b""), 1):
@@ -130,7 +131,7 @@ def _batches(body: IO[bytes], longest: int) -> Iterator[Lines]:
         if line.strip():
             batch.append((number, line))
             size += len(line)
-        if len(batch) == AT_ONCE or size > longest:
+        if len(batch) == at_once or size > longest:
             yield batch
             batch, size = [], 0
     if batch:

@@ -26,7 +26,7 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_HEADERS = [
+HEADERS = [
     (b"content-security-policy", _POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -98,6 +98,8 @@ class _Exchange:
 
     def __init__(self, guard: Guard, scope: Scope, receive: Any, send: Any) -> None:
         self.guard, self.scope = guard, scope
+        # As the application sees it; the server leaves out the body of the answer to HEAD.
+        self.inner = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
         self._receive, self._send = receive, send
         self.path: str = scope["path"]
         self.status = 0
@@ -181,7 +183,7 @@ class _Exchange:
         receive = LimitedBody(self._receive, self._most(), None if self._is_bulk() else self.guard.held)
         try:
             if self._is_bulk():
-                await self.guard.app(self.scope, receive, self.send)
+                await self.guard.app(self.inner, receive, self.send)
             else:
                 await self._call_until_late(receive)
         finally:
@@ -203,7 +205,7 @@ class _Exchange:
             if is_prediction:
                 await self._predict(receive)
             else:
-                await self.guard.app(self.scope, receive, self.send)
+                await self.guard.app(self.inner, receive, self.send)
         except asyncio.CancelledError:
             if not is_late:
                 raise
@@ -234,7 +236,7 @@ class _Exchange:
     async def send(self, message: Any) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            message["headers"] = [*message.get("headers", []), *_HEADERS]
+            message["headers"] = [*message.get("headers", []), *HEADERS]
         await self._send(message)
 
     async def _refuse(self, problem: Problem) -> None:
@@ -247,7 +249,7 @@ class _Exchange:
         await self.send({"type": "http.response.body", "body": body})
 
     def _record(self, seconds: float) -> None:
-        route: str = self.route or getattr(self.scope.get("route"), "path", None) or "other"
+        route: str = self.route or getattr(self.inner.get("route"), "path", None) or "other"
         self.guard.metrics.request(route, self.status, seconds)
         line = {
             "time": _moment(int(time.time())),
@@ -260,5 +262,5 @@ class _Exchange:
         }
         if self.key is not None:
             line["key"] = self.key.name
-        line |= self.logged or self.scope.get("state", {}).get("logged", {})
+        line |= self.logged or self.inner.get("state", {}).get("logged", {})
         sys.stderr.write(json.dumps(line) + "\n")

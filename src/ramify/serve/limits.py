@@ -10,6 +10,8 @@ from typing import Any
 from ramify.serve.problems import Problem
 
 _MAX_CLIENTS = 10_000
+# After the timeout of any request, a body that comes slower than this, or an answer that is read slower, is cut off.
+LEAST_BYTES_PER_SECOND = 10_000
 
 
 class RateLimit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Annotated, Any, Literal
 
@@ -13,6 +14,7 @@ from ramify.serve.problems import MEDIA_TYPE, Problem
 from ramify.serve.service import Service
 
 MAX_KEY = 200
+_ROWS_AT_ONCE = 50  # of an answer that is written
 _PROBLEM = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemResponse"}}}
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     "4XX": {"content": _PROBLEM, "description": "What is wrong, where, and what to do."},
@@ -51,11 +53,24 @@ async def predict_body(service: Service, body: bytes) -> tuple[bytes, dict[str, 
     asked = models.parse(models.PredictRequest, body)
     n_rows = len(asked.texts if asked.texts is not None else asked.features or [])
     models.check_rows(asked.texts, n_rows, service.settings, "texts" if asked.texts is not None else "features")
+    models.check_answers(n_rows, len(asked.labels) if asked.labels is not None else asked.top_k or 0)
     found = await service.predict(asked.__dict__)
     logged: dict[str, Any] = {"rows": n_rows, "version": found["version"]}
     if service.settings.log_texts:
         logged["content"] = asked.texts
-    return json.dumps(found).encode(), logged
+    return await encoded(found), logged
+
+
+async def encoded(found: dict[str, Any]) -> bytes:
+    """The answer to a prediction as JSON; others are answered while a long one is written."""
+    results = found["results"]
+    if len(results) <= _ROWS_AT_ONCE:
+        return json.dumps(found).encode()
+    parts = []
+    for start in range(0, len(results), _ROWS_AT_ONCE):
+        parts.append(json.dumps(results[start : start + _ROWS_AT_ONCE])[1:-1])
+        await asyncio.sleep(0)
+    return f'{{"results": [{", ".join(parts)}], "version": {found["version"]}}}'.encode()
 
 
 def idempotency_key(request: Request) -> str | None:

@@ -39,6 +39,7 @@ class Settings:
     max_rows: int = 1000
     max_text: int = 100_000
     max_requests: int = 200
+    max_connections: int = 1000
     rate: float = 0.0
     timeout: float = 30.0
     log_texts: bool = False

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import uvicorn
 
 from ramify.serve.app import create_app
+from ramify.serve.connections import connections_of
 from ramify.serve.logs import log_as_json
 from ramify.serve.service import Service
 from ramify.serve.settings import Settings
@@ -63,7 +64,8 @@ async def serve(settings: Settings, listening: socket.socket, calls: socket.sock
         server_header=False,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=GRACEFUL_SECONDS,
-        h11_max_incomplete_event_size=64 * 1024,
+        http=connections_of(settings),
+        ws="none",
     )
     await uvicorn.Server(config).serve([listening])
 

@@ -66,6 +66,9 @@ def serve(
     max_requests: Annotated[
         int, typer.Option(min=1, envvar="RAMIFY_MAX_REQUESTS", help="Requests at the same time, per worker.")
     ] = 200,
+    max_connections: Annotated[
+        int, typer.Option(min=1, envvar="RAMIFY_MAX_CONNECTIONS", help="Connections at the same time, per worker.")
+    ] = 1000,
     rate: Annotated[
         float | None,
         typer.Option(
@@ -120,6 +123,7 @@ def serve(
         max_rows=max_rows,
         max_text=max_text,
         max_requests=max_requests,
+        max_connections=max_connections,
         rate=rate if rate is not None else 0.0 if keys is None else _RATE_WITH_KEYS,
         timeout=timeout,
         log_texts=log_texts,

@@ -109,7 +109,9 @@ async function search() {
   try {
     const answer = await get("/v1/labels", { search: words, limit: 20 });
     found = answer.labels.filter((entry) => !isChosen(entry.label));
-    if (!answer.labels.some((entry) => String(entry.label) === words)) found.push({ label: words, isNew: true });
+    const same = answer.labels.find((entry) => String(entry.label) === words);
+    find("taught").textContent = same && isChosen(same.label) ? `${title(same)} is chosen already.` : "";
+    if (!same) found.push({ label: words, isNew: true });
     selected = found.length ? 0 : -1;
     drawFound();
   } catch (error) {
