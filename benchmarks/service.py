@@ -252,7 +252,7 @@ def correction_seconds(server: Server, number: int) -> float:
     text, label = f"rare{unique} thing{unique}", f"new {unique}"
     time.sleep(0.03)
     began = time.perf_counter()
-    server.post("/v1/learn", {"examples": [{"text": text, "labels": [label]}]})
+    server.post("/v1/learn", {"examples": [{"text": text, "labels": [label], "sure": 0.5}]})
     found = server.post("/v1/predict", {"texts": [text], "top_k": 20, "fresh": True})
     assert label in [one["label"] for one in found["results"][0]["labels"]]
     return time.perf_counter() - began

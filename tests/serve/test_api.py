@@ -99,6 +99,36 @@ def test_features_are_predicted_and_learned(tmp_path):
 # --- learn -----------------------------------------------------------------------------------------------------------
 
 
+def test_an_example_is_learned_until_the_model_is_as_sure_as_asked(tmp_path):
+    with application(tmp_path / "live", is_new=True) as client:
+        client.learn(*[(f"word{number} thing", [f"label {number}"]) for number in range(300)])
+
+        def taught(text, **more):
+            example = {"text": text, "labels": [f"new {text}", "second"], **more}
+            assert client.post("/v1/learn", json={"examples": [example]}).status_code == 200
+            answer = client.post("/v1/predict", json={"texts": [text], "labels": example["labels"], "fresh": True})
+            return min(label["probability"] for label in answer.json()["results"][0]["labels"])
+
+        assert taught("plain zebra") < 0.5
+        assert taught("sure giraffe", sure=0.5) >= 0.5
+        assert taught("doubted giraffe", sure=0.01) < 0.5
+        assert client.get("/v1/progress").json()["n_examples"] == 303
+        for sure in (0, 1, "0.5"):
+            refused = client.post("/v1/learn", json={"examples": [{"text": "a", "labels": ["a"], "sure": sure}]})
+            assert (refused.status_code, refused.json()["where"]) == (422, "examples[0].sure")
+
+
+def test_features_are_learned_until_the_model_is_sure(tmp_path):
+    with application(tmp_path / "live", is_new=True) as client:
+        rows = [{"features": {f"f{number}": 1.0}, "labels": [f"label {number}"]} for number in range(300)]
+        assert client.post("/v1/learn", json={"examples": rows}).status_code == 200
+        new = {"features": {"g": 2.0}, "labels": ["new"], "sure": 0.8}
+        assert client.post("/v1/learn", json={"examples": [new]}).status_code == 200
+        answer = client.post("/v1/predict", json={"features": [{"g": 2.0}], "fresh": True}).json()["results"][0]
+        assert answer["labels"][0]["label"] == "new"
+        assert answer["labels"][0]["probability"] >= 0.8
+
+
 def test_a_retry_with_the_same_key_counts_once(client):
     before = client.get("/v1/progress").json()["n_examples"]
     first = client.learn(("a retry", ["once"]), key="retry-1").json()

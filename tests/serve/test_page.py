@@ -139,6 +139,16 @@ def test_teaching_by_keyboard_alone(page, service):
     shows(page, "#taught", "^Learned")
 
 
+def test_a_label_that_is_chosen_already_is_said(page):
+    type_text(page, "kidney stone")
+    page.wait_for_selector("#chosen li:has-text('N20.0')")
+    page.fill("#add", "N20.0")
+    shows(page, "#taught", "^N20.0 is chosen already")
+    page.fill("#add", "R05")
+    shows(page, "#found li", "^R05")
+    shows(page, "#taught", "^$")
+
+
 def test_control_and_enter_teach_from_the_text(page):
     type_text(page, "nosebleed again")
     page.focus("#text")

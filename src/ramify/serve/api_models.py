@@ -110,6 +110,15 @@ class Example(Request):
     text: StrictStr | None = None
     features: Features | None = None
     labels: Labels
+    sure: (
+        Annotated[
+            float,
+            Field(
+                gt=0, lt=1, description="Learn it again until each of its labels is this probable, at most 30 times."
+            ),
+        ]
+        | None
+    ) = None
 
     @model_validator(mode="after")
     def _one_row(self) -> Example:
@@ -119,8 +128,9 @@ class Example(Request):
 
     def content(self) -> dict[str, Any]:
         """What the journal holds."""
-        row = {"text": self.text} if self.features is None else {"features": self.features}
-        return row | {"labels": list(dict.fromkeys(self.labels))}
+        content: dict[str, Any] = {"text": self.text} if self.features is None else {"features": self.features}
+        content["labels"] = list(dict.fromkeys(self.labels))
+        return content if self.sure is None else content | {"sure": self.sure}
 
 
 class LearnRequest(Request):

@@ -117,7 +117,7 @@ class Learner:
         began = time.perf_counter()
         answers: list[Any] = []
         try:
-            answers = teaching.answers_before(self.classifier, piece.examples, KS[-1])
+            answers = teaching.answers_of(self.classifier, piece.examples, KS[-1])
             teaching.learn(self.classifier, piece.examples, is_multiclass=self.is_multiclass)
         except ValueError as error:  # a rejected piece leaves the model as it was, at every replay
             self.n_rejected += len(piece.examples)

@@ -19,6 +19,10 @@ from ramify.serve.problems import Problem
 _MAX_DIGITS = len(str(MAX_FEATURES))
 # A model of 0/1 arrays has a column for every number up to its largest label, so one label may not add more than this.
 _MAX_NEW_COLUMNS = 1_000_000
+# One step is little against what a large model has learned before, above all for a new label. An example that says how
+# sure the model shall be is learned at most this often.
+MAX_STEPS = 30
+_OTHERS = 10  # labels that may be more probable than those of such an example
 
 
 def is_online(classifier: Any) -> bool:
@@ -119,6 +123,22 @@ class Lesson:
 
 def learn(classifier: Any, examples: Sequence[Content], *, is_multiclass: bool) -> None:
     """Learn one piece of the journal, all of it or nothing."""
+    _learn_once(classifier, examples, is_multiclass)
+    for example in examples:
+        steps = 1
+        while example.get("sure") and steps < MAX_STEPS and not _is_sure(classifier, example):
+            _learn_once(classifier, [example], is_multiclass)
+            steps += 1
+
+
+def _is_sure(classifier: Any, example: Content) -> bool:
+    """Whether each label of an example is as probable as it says."""
+    labels = set(example["labels"])
+    [answer] = answers_of(classifier, [example], len(labels) + _OTHERS)
+    return labels <= {label for label, probability in answer if probability >= example["sure"]}
+
+
+def _learn_once(classifier: Any, examples: Sequence[Content], is_multiclass: bool) -> None:
     labels = _labels(classifier, [example["labels"] for example in examples], is_multiclass)
     if "text" in examples[0]:
         classifier.partial_fit([example["text"] for example in examples], labels)
@@ -157,8 +177,8 @@ def _labels(classifier: Any, labels: list[Sequence[Any]], is_multiclass: bool) -
     return indicator_of(columns, np.concatenate([[0], np.cumsum(sizes)]), n_labels)
 
 
-def answers_before(classifier: Any, examples: Sequence[Content], top_k: int) -> list[list[tuple[Any, float]]]:
-    """What the model answers before it learns these examples; a model that knows nothing has no answers."""
+def answers_of(classifier: Any, examples: Sequence[Content], top_k: int) -> list[list[tuple[Any, float]]]:
+    """What the model answers for these examples; a model that knows nothing has no answers."""
     if not hasattr(classifier, "fitted_"):
         return []
     if "text" in examples[0]:

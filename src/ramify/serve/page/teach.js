@@ -5,6 +5,7 @@ import { ask, currentText } from "./ask.js";
 import { clearProblem, count, element, find, showProblem, title } from "./dom.js";
 
 const PAUSE = 150;
+const SURE = 0.5; // a taught label shall be more likely than not
 let chosen = []; // entries with label and name
 let isEdited = false; // by hand: then answers no longer change it
 let about = "";
@@ -82,7 +83,7 @@ function draw() {
 
 async function teach() {
   const text = currentText();
-  const example = { text, labels: chosen.map((one) => one.label) };
+  const example = { text, labels: chosen.map((one) => one.label), sure: SURE };
   find("learn").disabled = true;
   find("taught").textContent = "Teaching …";
   try {
