@@ -113,9 +113,7 @@ class Example(Request):
     sure: (
         Annotated[
             float,
-            Field(
-                gt=0, lt=1, description="Learn it again until each of its labels is this probable, at most 30 times."
-            ),
+            Field(gt=0, lt=1, description="Learn it until each label is this probable, at most 30 times."),
         ]
         | None
     ) = None
