@@ -63,7 +63,7 @@ BAD = [
     (["predict", "long.txt", "--model", "model"], "long.txt, line 3: there are more rows than the 1"),
     (["convert", "train.txt", "no/such/place.npz"], "its directory does not exist"),
     (["convert", "train.txt", "train.npz.gz"], "not compressed with gzip"),
-    (["convert", "train.txt", "train.jsonl.gz"], "train.jsonl.gz: JSON lines hold texts"),
+    (["convert", "train.txt", "train.jsonl.gz"], "train.jsonl.gz: .jsonl files hold texts"),
     (["predict", "test.txt", "--model", "model", "--out", "no/such/place"], "its directory does not exist"),
     (["plot", "frequency", "train.txt", "--out", "f.gif"], "must end in .png or .svg"),
     (["tree", "--model", "model", "--plot", "f.pdf"], "must end in .png or .svg"),

@@ -224,3 +224,53 @@ def test_a_character_that_the_encoding_lacks_is_an_error(command):
     message = command("predict", "a.csv", "-m", "m", "--output", "out.csv", "--encoding", "cp1252", code=2)
     assert "cp1252" in message
     assert not Path("out.csv").exists()
+
+
+def test_a_model_remembers_the_encoding_of_its_tables_for_files_that_are_not_utf_8(command):
+    rows = pd.DataFrame([("rot", "Bein"), ("grün", "Übelkeit")] * 6, columns=["text", "labels"])
+    rows.to_csv("old.csv", index=False, encoding="cp1252")
+    rows.to_csv("new.csv", index=False)
+    command("train", "old.csv", "-m", "m", "--encoding", "cp1252")
+    for name, encoding in (("old", "cp1252"), ("new", "utf-8")):
+        command("predict", f"{name}.csv", "-m", "m", "-k", 1, "--output", f"{name}.out.csv")
+        assert (
+            Path(f"{name}.out.csv").read_bytes().decode(encoding).splitlines()[2].startswith("grün,Übelkeit,Übelkeit")
+        )
+        assert json.loads(command("evaluate", f"{name}.csv", "-m", "m", "--json"))["unknown_labels"] == 0
+        assert "grün" in command("explain", f"{name}.csv", "-m", "m", "--row", 2)
+    command("stream", "old.csv", "-m", "live", "--encoding", "cp1252")
+    command("stream", "old.csv", "-m", "live")
+    assert "Übelkeit" in command("predict", "-m", "live", "--text", "grün", "-k", 1)
+
+
+def test_convert_reads_a_table_as_the_model_does_and_never_writes_over_it(command, model):
+    command("convert", "notes.csv", "notes.npz", "--model", model)
+    before = Path("notes.csv").read_bytes()
+    assert "notes.csv: .csv files hold texts" in command("convert", "notes.csv", "notes.csv", *FLAGS, code=2)
+    error = command("convert", "notes.csv", "notes.csv", "--to", "xmc", *FLAGS, code=2)
+    assert error.startswith("error: notes.csv is the file to read")
+    error = command("predict", "notes.csv", "-m", model, "--output", "tsv", "--out", "notes.csv", code=2)
+    assert error.startswith("error: notes.csv is the file to read")
+    assert Path("notes.csv").read_bytes() == before
+
+
+def test_a_file_that_cannot_be_written_is_named(command, model):
+    error = command("predict", "notes.csv", "-m", model, "--output", "/proc/answers.csv", code=2)
+    assert error.startswith("error: /proc/answers.csv: this file cannot be written (")
+
+
+def test_rows_without_any_label_cannot_be_measured(command, model):
+    Path("a.csv").write_text("note,codes\nnosebleed,\n")
+    assert "a.csv: column 'codes' has no label in any row" in command("evaluate", "a.csv", "-m", model, code=2)
+
+
+def test_labels_that_may_be_several_are_pointed_out_though_a_row_has_none(capsys):
+    Path("a.csv").write_text("text,labels\nrot,a|b\nblau,b|c\ngelb,\n")
+    assert run(["train", "a.csv", "-m", "m"]) == 0
+    assert "many labels contain '|'" in capsys.readouterr().err
+
+
+def test_doubtful_labels_are_a_warning_of_one_line(capsys):
+    Path("a.csv").write_text("text,labels\nrot,Bein\nrot,nan\n")
+    assert run(["train", "a.csv", "-m", "m"]) == 0
+    assert capsys.readouterr().err.startswith("warning: the label 'nan' looks like a missing value")

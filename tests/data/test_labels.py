@@ -279,3 +279,32 @@ def test_the_label_that_was_meant_is_found_among_all(asked, meant):
     with pytest.raises(ValueError, match="is not among the 22000 known labels") as error:
         encoding.columns([asked])
     assert str(error.value).endswith("known labels" if meant is None else f"; did you mean {meant!r}?")
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars", "pyarrow"])
+def test_a_table_with_one_column_of_lists_is_that_column(package):
+    table = pytest.importorskip(package)
+    rows = {"labels": [["b"], ["a", "b"], []]}
+    Y = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}[package]
+    encoded = encode_labels(getattr(table, Y)(rows))
+    assert encoded.classes.tolist() == ["b", "a"]
+    assert dense(encoded) == [[1, 0], [1, 1], [0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("Y", "said"),
+    [
+        (dict(enumerate("ab")).values(), r"got a dict_values; pass list\(Y\)"),
+        ([1, {"a": 1}], r"got \{'a': 1\} in row 1; if rows have several labels"),
+        (np.array([b"a", b"b"]), r"got \|S1; use Y.astype\(str\)"),
+    ],
+)
+def test_what_holds_no_labels_is_rejected_with_advice(Y, said):
+    with pytest.raises(ValueError, match=said):
+        encode_labels(Y)
+
+
+def test_a_query_of_polars_is_to_be_collected_first():
+    polars = pytest.importorskip("polars")
+    with pytest.raises(ValueError, match=r"Y is a LazyFrame, which is not read yet: give Y.collect\(\)"):
+        encode_labels(polars.LazyFrame({"labels": ["a", "b"]}))

@@ -202,3 +202,9 @@ def test_matrices_are_canonicalised():
     assert as_indicator(csr_array(([1.0, 0.0], [0, 1], [0, 2]), shape=(1, 2))).nnz == 1
     with pytest.raises(ValueError, match="twice"):
         as_indicator(csr_array(([1.0, 1.0], [1, 1], [0, 2]), shape=(1, 2)))
+
+
+def test_text_that_is_no_known_format_is_shown_with_advice(tmp_path):
+    (tmp_path / "a.txt").write_text("title|tags\nred|colour\n")
+    with pytest.raises(DataError, match=r"line 1: this is no format .* 'title\|tags'\nhint: .*--text-column"):
+        load_data(tmp_path / "a.txt")

@@ -246,3 +246,42 @@ def test_columns_of_pandas_polars_and_pyarrow_are_texts_and_labels():
         assert model.predict_labels(X) == wanted
     classes = PLTClassifier(random_state=0).fit(pl.Series(texts), pl.Series(["a", "c"] * 5))
     assert classes.predict(pa.array(["nosebleed"])).tolist() == ["c"]
+
+
+def test_the_line_that_tells_a_spreadsheet_its_delimiter_is_no_header(tmp_path):
+    for first in ("sep=;\r\n", '"sep=;"\n'):
+        (tmp_path / "a.csv").write_text(f"{first}text;labels\nred, green;colour\nbad\n")
+        with pytest.raises(DataError, match=r"line 4: the row has 1 field"):
+            load_table(tmp_path / "a.csv")
+        (tmp_path / "a.csv").write_text(f"{first}text;labels\nred, green;colour\n")
+        assert load_table(tmp_path / "a.csv") == (["red, green"], [["colour"]])
+
+
+def test_rows_of_empty_cells_are_no_rows_to_learn(tmp_path):
+    (tmp_path / "a.csv").write_text("text;labels\nred;colour\n;\n;\n")
+    assert load_table(tmp_path / "a.csv") == (["red"], [["colour"]])
+    assert [row.text for row in iter_table(tmp_path / "a.csv", labels_required=False)] == ["red", "", ""]
+
+
+def test_lists_tuples_and_sets_as_pandas_writes_them_are_several_labels(tmp_path):
+    cells = [["a", "b;c"], ("a", "b;c"), ("a",), {"a"}, set(), (), []]
+    pd.DataFrame({"text": ["red"] * len(cells), "labels": cells}).to_csv(tmp_path / "a.csv", index=False)
+    found = load_table(tmp_path / "a.csv")[1]
+    assert list(map(list, found)) == [["a", "b;c"], ["a", "b;c"], ["a"], ["a"], [], [], []]
+    (tmp_path / "a.csv").write_text("text,labels\nred,(7)\nred,{a}\n")
+    assert list(map(list, load_table(tmp_path / "a.csv")[1])) == [["(7)"], ["{a}"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "chosen", "said"),
+    [
+        ("a.csv", "text,tags\na b,\nc d,\n", {"label_column": "tags"}, "column 'tags' has no label in any row"),
+        ("a.csv", "title,labels\n,x\n?,y\n", {"text_column": "title"}, "column 'title' has no word in any row"),
+        ("a.jsonl", '{"text": "a", "labels": []}\n', {}, "column 'labels' has no label in any row"),
+    ],
+)
+def test_columns_without_labels_or_words_are_named_with_their_file(tmp_path, name, content, chosen, said):
+    (tmp_path / name).write_text(content)
+    rows = read_texts(tmp_path / name, **chosen)
+    with pytest.raises(DataError, match=rf"{name}: {said}\nhint: .*column"):
+        PLTClassifier().fit(rows.texts, rows.labels)

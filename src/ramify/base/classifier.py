@@ -22,7 +22,7 @@ from ramify.base.label_texts import with_label_texts
 from ramify.base.model import NO_OPTIONS, Model
 from ramify.base.model_lock import ModelLock
 from ramify.base.row_length import warn_of_length
-from ramify.base.schema import Schema
+from ramify.base.schema import Schema, no_label_in
 from ramify.base.stream_schema import StreamSchema
 from ramify.base.training import TrainingData, draw_seed, weighted_rows
 from ramify.common.progress import shown
@@ -150,7 +150,8 @@ class ExtremeClassifier(FittedAttributes, ClassifierMixin, BaseEstimator, ABC): 
         rows = schema.read_training_rows(X, self._new_vectorizer)
         indicator = schema.read_training_labels(y, rows.shape[0], classes)
         if schema.n_labels == 0:
-            raise ValueError("Y has no labels: at least one row must have one")
+            raise no_label_in(y)
+        schema.warn_of_doubtful_labels()
         rows, indicator, weight = weighted_rows(rows, indicator, sample_weight)
         self._warn_of_length(rows)
         return TrainingData(rows, indicator, weight, self._draw_seed(), self._n_threads(), schema)

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from ramify.data.masked import check_no_mask
+from ramify.data.series import is_lazy
 
 _DATES = ("date", "time", "duration")
 
@@ -43,10 +44,14 @@ def _types_of(X: Any) -> list[tuple[str, Any]]:
     return [("X", X.dtype)] if hasattr(X, "dtype") else []
 
 
-def check_table(X: Any) -> None:
-    """Reject a table that is not read yet, or that has two columns of one name."""
-    if hasattr(X, "collect") and not hasattr(X, "iloc"):
+def check_is_read(X: Any) -> None:
+    """Reject a polars LazyFrame."""
+    if is_lazy(X):
         raise ValueError(f"X is a {type(X).__name__}, which is not read yet: give X.collect()")
+
+
+def check_table(X: Any) -> None:
+    """Reject a table that has two columns of one name."""
     names = list(getattr(X, "column_names", X.columns))
     if len(set(names)) < len(names):
         twice = next(name for place, name in enumerate(names) if name in names[:place])

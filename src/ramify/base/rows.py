@@ -36,7 +36,7 @@ def as_texts(X: Any) -> Any:
     if sparse.issparse(X) or getattr(X, "ndim", 1) != 1 or not hasattr(X, "__len__") or isinstance(X, Mapping):
         return None
     if isinstance(X, np.ndarray):
-        if X.dtype.kind not in "UO":
+        if X.dtype.kind not in "UOT":
             return None
         rows = list(X.tolist())
     elif isinstance(X, list | tuple) or type(X).__module__.split(".")[0] == "pandas":

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from ramify.base.naming import (
     named_features,
     terms_of_text,
 )
-from ramify.base.odd_rows import check_table
+from ramify.base.odd_rows import check_is_read, check_table
 from ramify.base.rows import (
     as_one_row,
     as_texts,
@@ -32,6 +34,8 @@ from ramify.base.rows import (
 from ramify.common.cached import cached_property
 from ramify.common.progress import phase
 from ramify.common.validation import check_choice, check_integer
+from ramify.data.doubtful_labels import doubts_about
+from ramify.data.encodings import check_encoding
 from ramify.data.labels import LabelEncoding
 from ramify.data.names import NameTable
 from ramify.data.text_file import TEXT_FORMATS
@@ -60,7 +64,7 @@ class Schema:
         self.feature_names: NDArray[np.object_] | None = None  # columns of a DataFrame
         self.label_names: NameTable | None = None
         self.column_names: NameTable | None = None
-        self.source_columns: dict[str, Any] = {}  # of the file: the names and the separator that the user chose
+        self.source_columns: dict[str, Any] = {}  # of the file: what the user chose: names, separator, encoding
         self.source_format: str | None = None  # of the file: the same number may be another feature in another format
 
     @classmethod
@@ -80,7 +84,7 @@ class Schema:
         texts = as_texts(X)
         if texts is not None:
             self.vectorizer = new_vectorizer()
-            with phase("vectorising"):
+            with phase("vectorising"), _naming_empty_texts(texts):
                 rows = self._text_rows(self.vectorizer.fit_transform(texts))
         else:
             self.feature_names = column_names_of(X)
@@ -99,6 +103,13 @@ class Schema:
         indicator = self.labels.extend(Y, is_sorted=is_sorted)
         check_as_many_rows(n_rows, indicator)
         return indicator
+
+    def warn_of_doubtful_labels(self) -> None:
+        """Warn of labels that were probably not meant, such as two that look the same."""
+        if self.labels.kind == "indicator" or self.labels.classes.dtype.kind not in "OU":
+            return
+        for doubt in doubts_about(self.labels.classes.tolist()):
+            warnings.warn(doubt, stacklevel=5)
 
     # --- reading queries ------------------------------------------------------------------------------------------
 
@@ -171,6 +182,7 @@ class Schema:
 
     def _check_column_names(self, X: Any) -> None:
         """Names of columns must be those of the training data; scikit-learn words errors and warnings."""
+        check_is_read(X)
         if self.feature_names is None and not hasattr(X, "columns"):
             return
         from sklearn.utils.validation import _check_feature_names
@@ -305,12 +317,35 @@ class Schema:
 
 def _checked_columns(given: Any) -> dict[str, Any]:
     """The columns of a model file; damaged ones raise ValueError."""
-    kinds = {"text": list, "labels": list, "label_separator": str}
+    kinds = {"text": list, "labels": list, "label_separator": str, "encoding": str}
     if not isinstance(given, dict) or any(not isinstance(v, kinds.get(k, ())) or not v for k, v in given.items()):
         raise ValueError("the saved source_columns are damaged; copy the file again")
     if not all(isinstance(name, str) for kind in ("text", "labels") for name in given.get(kind, [])):
         raise ValueError("the saved source_columns must be names")
+    if "encoding" in given:
+        check_encoding(given["encoding"])
     return given
+
+
+def no_label_in(Y: Any) -> ValueError:
+    """The error that no row has a label."""
+    if hasattr(Y, "file"):
+        error: ValueError = Y.file.nothing_in("labels")
+        return error
+    return ValueError("Y has no labels: at least one row must have one")
+
+
+@contextmanager
+def _naming_empty_texts(texts: Any) -> Iterator[None]:
+    """Say where texts without any word come from; vectorizers know only that they found no term."""
+    try:
+        yield
+    except ValueError as error:
+        if not str(error).startswith("empty vocabulary"):
+            raise
+        if hasattr(texts, "file"):
+            raise texts.file.nothing_in("text") from None
+        raise ValueError(f"{error}; X has no text with a word that the vectorizer keeps") from None
 
 
 def _is_vector(x: Any) -> bool:
@@ -319,6 +354,7 @@ def _is_vector(x: Any) -> bool:
 
 def column_names_of(X: Any) -> NDArray[np.object_] | None:
     """The names of a table's columns, if X is one and they are strings."""
+    check_is_read(X)
     if not hasattr(X, "columns"):
         return None
     from sklearn.utils.validation import _get_feature_names

@@ -161,7 +161,8 @@ def _set_parameters(classifier: Any, settings: dict[str, Any], arguments: dict[s
             raise ValueError(f"--set {name}: this parameter also has a flag on the command line; give one of them")
         if name not in allowed:
             class_name = type(classifier).__name__
-            raise ValueError(f"--set {name}: {class_name} has no such parameter; it has {', '.join(allowed)}")
+            hint = f"\nhint: use its flag, {flag(name)}" if name in flags_of(class_name) else ""
+            raise ValueError(f"--set {name}: {class_name} has no such parameter; it has {', '.join(allowed)}{hint}")
     classifier.set_params(**settings)
 
 

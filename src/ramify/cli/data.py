@@ -17,9 +17,9 @@ from ramify.cli.options import DataFormat
 from ramify.cli.sources import Source
 from ramify.common.progress import RowCounter
 from ramify.data import Columns, DataError, TextFile, load_data
-from ramify.data.load import find_format
+from ramify.data.load import find_data_format
 from ramify.data.series import plain_column
-from ramify.data.text_file import TEXT_FORMATS, TextColumn
+from ramify.data.text_file import TEXT_FORMATS, LabelColumn, TextColumn
 
 _OF_TEXTS = "but the model was trained on texts"
 _GIVE_TEXTS = "give texts (CSV, JSONL, or one per line), or numbers that `ramify convert --model` has made of them"
@@ -60,6 +60,12 @@ class LabelledRows:
     @property
     def has_one_label_each(self) -> bool:
         return all(number == 1 for number in self.labels_per_row)
+
+    def no_label(self) -> DataError:
+        """The error that no row has a label."""
+        if isinstance(self.labels, LabelColumn):
+            return self.labels.file.nothing_in("labels")
+        return DataError("no row has a label", self.path, hint="give labelled rows")
 
     def classes(self, needed_by: str = "--multiclass") -> Any:
         """The class of each row. Every row must have exactly one label; `needed_by` is the option that requires it."""
@@ -121,7 +127,7 @@ def read_labelled(
     """Open a file of texts, or read one of numbers. The widths and `zero_based` are for libsvm, which lacks them."""
     source = Source(path) if source is None else source
     with source.errors():
-        kind = find_format(source.path, columns) if format is None else format.value
+        kind = find_data_format(source.path, columns) if format is None else format.value
         if kind in TEXT_FORMATS:
             file = TextFile(source.path, kind, columns, name=source.name, counter=counter)
             return LabelledRows(Path(source.name), file.texts, file.labels, format=kind, source=source)
@@ -170,7 +176,7 @@ def read_for(
     source, file = model.source_format_, Source(path)
     if format is None:
         with file.errors():
-            format = DataFormat(find_format(file.path, columns))
+            format = DataFormat(find_data_format(file.path, columns))
         check_libsvm_fits(model, format.value, Path(file.name))
     data = read_labelled(
         path,

@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 INTERRUPTED, CLOSED_PIPE = 130, 141
 
@@ -47,6 +48,7 @@ def run(arguments: Sequence[str]) -> int:
         if hasattr(channel, "reconfigure"):
             channel.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 shows what it can
     _interrupts.clear()
+    warnings.showwarning = _print_warning
     try:
         from typer.main import get_command
 
@@ -59,6 +61,15 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     except BaseException as error:
         return _exit_code(error)
+
+
+def _print_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
+    """Show a warning for users without the place in the library that it comes from, any other as Python does."""
+    from ramify.cli.output import visible_lines
+
+    is_for_users = issubclass(category, UserWarning)
+    said = f"warning: {message}\n" if is_for_users else warnings.formatwarning(message, category, filename, lineno)
+    sys.stderr.write(visible_lines(said))
 
 
 # --- Ctrl-C ----------------------------------------------------------------------------------------------------------

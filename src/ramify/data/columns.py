@@ -20,6 +20,8 @@ TEXT_NAMES, LABEL_NAMES, ID_NAMES = ("text", "texts"), ("labels", "label"), ("id
 DEFAULT_SEPARATOR = ";"
 # Cells whose labels are remembered: most tables repeat them, and equal labels then share their memory.
 _MOST_REMEMBERED, _LONGEST_REMEMBERED = 1_000_000, 1_000
+# How Python and JSON write lists, tuples and sets.
+_BRACKETS = {"[": "]", "(": ")", "{": "}"}
 # Characters at the end of a cell that may be white space alone.
 _SHORT = 100
 
@@ -187,31 +189,35 @@ class CellLabels:
         return found
 
     def _split(self, cell: str) -> list[str]:
-        if self._reads_lists and cell.startswith("[") and cell.endswith("]"):
+        if self._reads_lists and cell[:1] in _BRACKETS and cell.endswith(_BRACKETS[cell[0]]):
             listed = _written_list(cell)
             if listed is not None:
                 return listed
+        if self._reads_lists and cell == "set()":
+            return []
         return [label for part in cell.split(self._separator) if (label := part.strip())]
 
 
 # One entry of a list as Python or JSON writes it, and what follows it. Each character can be matched in one way only.
-_ENTRY = re.compile(r"""\s*('[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*"|0|-?[1-9][0-9]*)\s*(?:,|(?=\]\Z))""")
+_ENTRY = re.compile(r"""\s*('[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*"|0|-?[1-9][0-9]*)\s*(?:,|(?=[\])}]\Z))""")
 
 
 def _written_list(cell: str) -> list[str] | None:
-    """The strings and whole numbers of a list; None if the cell is no such list.
+    """The strings and whole numbers of a list, or the strings of a tuple or set; None if the cell is none of these.
 
     Entry by entry: Python's own parser takes a hundred times the memory of a large cell, and joins 'a' 'b' to one.
 
     >>> _written_list("['a', 'b;c', 7]"), _written_list("[['a']]"), _written_list("['a' 'b']")
     (['a', 'b;c', '7'], None, None)
+    >>> _written_list("('a',)"), _written_list("{'a', 'b'}"), _written_list("(7)")
+    (['a'], ['a', 'b'], None)
     """
     found: list[str] = []
     place, end = 1, len(cell) - 1
     while cell[place:end].strip() if end - place < _SHORT else place < end:
         entry = _ENTRY.match(cell, place)
         label = None if entry is None else _unquoted(entry[1])
-        if entry is None or label is None:
+        if entry is None or label is None or (cell[0] != "[" and entry[1][0] not in "'\""):  # "(7)" is a label
             return None
         found.append(label)
         place = entry.end()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ramify.data.errors import DataError
-from ramify.data.files import BYTE_ORDER_MARK, PathLike
+from ramify.data.files import BYTE_ORDER_MARK, PathLike, data_errors, open_unpacked
 
 # The marks of UTF-32 begin with those of UTF-16.
 _MARKS = [
@@ -18,6 +18,7 @@ _MARKS = [
     (codecs.BOM_UTF16_BE, "utf-16"),
 ]
 _LONGEST_MARK = 4
+_READ_AT_ONCE = 1 << 18
 
 
 def utf8_blocks(blocks: Iterable[bytes], encoding: str | None, path: PathLike) -> Iterator[bytes]:
@@ -56,6 +57,36 @@ def utf8_blocks(blocks: Iterable[bytes], encoding: str | None, path: PathLike) -
         n_lines += text.count("\n")
         if text:
             yield text.encode("utf-8", "surrogatepass")
+
+
+def encoding_like(path: PathLike, known: str) -> str | None:
+    """The encoding of earlier tables, unless this one is UTF-8 or has a byte order mark: then None.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = file.write("Übelkeit".encode("cp1252")), file.flush()
+    ...     encoding_like(file.name, "cp1252")
+    'cp1252'
+    """
+    with data_errors(path), open_unpacked(path) as stream:
+        start = stream.read(_LONGEST_MARK)
+        if any(start.startswith(mark) for mark in (BYTE_ORDER_MARK, *(mark for mark, _ in _MARKS))):
+            return None
+        for block in itertools.chain([start], iter(lambda: stream.read(_READ_AT_ONCE), b"")):
+            if b"\0" in block:
+                return known
+            if not block.isascii():
+                return None if _begins_as_utf8(block) else known
+    return None
+
+
+def _begins_as_utf8(block: bytes) -> bool:
+    """Whether a block is UTF-8; its last character may be cut off."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(block)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def encoding_of(path: PathLike, given: str | None) -> str:

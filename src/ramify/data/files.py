@@ -115,7 +115,11 @@ def replaced_when_complete(path: PathLike) -> Iterator[IO[bytes]]:
         raise DataError("its directory does not exist", path, hint=f"create {target.parent} first")
     if target.is_dir():
         raise DataError("this is a directory, not a file", path, hint="add a file name")
-    handle, temporary = tempfile.mkstemp(prefix=target.name + ".", suffix=".part", dir=target.parent)
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=target.name + ".", suffix=".part", dir=target.parent)
+    except OSError as error:
+        hint = f"choose another directory, or allow writing to {target.parent.absolute()}"
+        raise DataError(f"this file cannot be written ({error.strerror})", path, hint=hint) from error
     try:
         with os.fdopen(handle, "wb") as raw:
             if target.suffix == ".gz":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
@@ -13,7 +13,7 @@ from scipy import sparse
 
 from ramify.data.csr import check_csr, check_parts, csr_rows
 from ramify.data.masked import check_no_mask
-from ramify.data.series import plain_column
+from ramify.data.series import is_lazy, only_column, plain_column
 
 Kind: TypeAlias = Literal["indicator", "collections", "classes"]
 
@@ -47,8 +47,13 @@ def _read_any(Y: Any, kind: Kind | None) -> tuple[Kind, Any]:
     check_no_mask("Y", Y)
     if isinstance(Y, str | bytes | dict | set | frozenset):
         raise ValueError(f"Y must be an array or a list with one entry per row, got a {type(Y).__name__}")
-    if isinstance(Y, Iterator):
+    if isinstance(Y, Iterator) or (isinstance(Y, Iterable) and not hasattr(Y, "__getitem__")):
         raise ValueError(f"Y must be an array or a list with one entry per row, got a {type(Y).__name__}; pass list(Y)")
+    if is_lazy(Y):
+        raise ValueError(f"Y is a {type(Y).__name__}, which is not read yet: give Y.collect()")
+    column = only_column(Y)
+    if column is not None and any(isinstance(row, _COLLECTIONS) for row in column):
+        return _read_any(column, kind)
     if isinstance(Y, list | tuple) or (getattr(Y, "ndim", 1) == 1 and getattr(Y, "dtype", None) == np.dtype(object)):
         rows = Y.tolist() if isinstance(Y, np.ndarray) else list(Y)
         if any(issubclass(row_type, _COLLECTIONS) for row_type in set(map(type, rows))):
@@ -161,7 +166,7 @@ def _read_classes(y: NDArray[Any]) -> tuple[Kind, Any]:
         row = int(np.argmin(np.isfinite(y)))
         raise ValueError(f"Input y contains {'NaN' if np.isnan(y[row]) else 'infinity'} in row {row}")
     if y.dtype.kind in "mMcVS":
-        raise ValueError(f"Unknown label type: classes must be integers or strings, got {y.dtype}")
+        raise ValueError(f"Unknown label type: classes must be integers or strings, got {y.dtype}; use Y.astype(str)")
     if y.dtype.kind == "f":  # for other types it would only warn about many classes, the purpose of this library
         from sklearn.utils.multiclass import check_classification_targets
 
@@ -190,8 +195,10 @@ def _plain_array(rows: list[Any], original: Any) -> NDArray[Any]:
         )
     array = np.asarray(rows)
     if array.dtype == object:
+        row = next((row for row, value in enumerate(rows) if not isinstance(value, _NUMBERS)), 0)
         raise ValueError(
-            f"Unknown label type: classes must be integers or strings, got {sorted(t.__name__ for t in types)}"
+            f"Unknown label type: classes must be integers or strings, got {rows[row]!r:.60} in row {row}; "
+            "if rows have several labels, give each row as a list"
         )
     return array
 

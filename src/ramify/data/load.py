@@ -46,6 +46,7 @@ _ARRAY = re.compile(rb"\s*\[\s*\{")
 _HEADER = re.compile(rb"\s*\d+[ \t]+\d+[ \t]+\d+\s*")
 _LABELS, _NUMBERED = re.compile(rb"\d+(?:,\d+)*"), re.compile(rb"\d+:[-+]?[.\d]\S*")
 _LINES_TO_TRY = 20
+_TABLE = "for a table name its columns with --text-column and --label-column, or call it .csv or .tsv"
 _FEATURE = re.compile(rb"(^|\s)\d+:[-+.\d]")
 
 
@@ -73,7 +74,7 @@ def load_data(
     `zero_based`, `n_features` and `n_labels` apply to libsvm.
     """
     if format is None:
-        format = find_format(path, columns)
+        format = find_data_format(path, columns)
     elif format not in get_args(Format):
         raise ValueError(f"format must be one of {', '.join(get_args(Format))}, got {format!r}")
     labels, features = _names(label_names), _names(feature_names)
@@ -114,6 +115,18 @@ def find_format(path: PathLike, columns: Columns | None = None) -> Format:
     if encoding is None:
         check_is_text(start, path, is_decoded=True)
     return format_of_content(as_utf8(start, encoding), path, columns)
+
+
+def find_data_format(path: PathLike, columns: Columns | None = None) -> Format:
+    """As `find_format`; raises where no format was recognised and the first line has letters, so is no header of XMC."""
+    format = find_format(path, columns)
+    if format == "xmc" and suffix_format(path) is None:
+        first_line = as_utf8(read_start(path), None if columns is None else columns.encoding).split(b"\n", 1)[0]
+        if re.search(rb"[A-Za-z\x80-\xff]{2}", first_line):
+            said = first_line.decode("utf-8", "replace").strip()
+            message = f"this is no format that is known here; the first line is {said!r:.60}"
+            raise DataError(message, path, 1, hint=_TABLE)
+    return format
 
 
 def as_utf8(start: bytes, encoding: str | None) -> bytes:

@@ -9,7 +9,7 @@ from typing import Any
 from ramify.data.columns import Columns, TextRow, as_names
 from ramify.data.errors import DataError
 from ramify.data.files import PathLike
-from ramify.data.load import find_format
+from ramify.data.load import find_data_format
 from ramify.data.text_file import TEXT_FORMATS, TextFile
 
 
@@ -41,7 +41,7 @@ def read_texts(
     columns = Columns(
         as_names(text_column), as_names(label_column), label_separator, encoding=encoding, delimiter=delimiter
     )
-    kind = find_format(path, columns) if format is None else format
+    kind = find_data_format(path, columns) if format is None else format
     if kind not in TEXT_FORMATS:
         known = ", ".join(TEXT_FORMATS)
         raise DataError(f"this is {kind}, which holds no texts", path, hint=f"give a file of texts: {known}")

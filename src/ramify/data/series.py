@@ -23,5 +23,24 @@ def plain_column(values: Any) -> Any:
     return values
 
 
+def is_lazy(values: Any) -> bool:
+    """Whether these are a query of polars and not its rows yet."""
+    return type(values).__module__.split(".")[0] == "polars" and hasattr(values, "collect")
+
+
+def only_column(table: Any) -> list[Any] | None:
+    """The column of a table with one column; None for anything else.
+
+    >>> only_column(["a", "b"])
+    """
+    if hasattr(table, "iloc") and getattr(table, "ndim", 0) == 2:
+        return list(table.iloc[:, 0]) if table.shape[1] == 1 else None
+    if hasattr(table, "to_series") and hasattr(table, "columns"):
+        return list(table.to_series(0).to_list()) if len(table.columns) == 1 else None
+    if hasattr(table, "column_names"):
+        return list(table.column(0).to_pylist()) if len(table.column_names) == 1 else None
+    return None
+
+
 def _plain_rows(rows: list[Any]) -> list[Any]:
     return [row.tolist() if hasattr(row, "tolist") and getattr(row, "ndim", 0) == 1 else row for row in rows]

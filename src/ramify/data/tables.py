@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ LONGEST_FIELD = 1 << 24
 _SAMPLED_ROWS = 20
 # A record this long is parsed again only when twice as much of it has arrived.
 _LONG_RECORD = 1 << 20
+# The first line by which a spreadsheet is told the delimiter; it is not part of the table.
+_SEP_LINE = re.compile(r'\s*"?sep=([^"\r\n])"?\s*')
 _QUOTES = "write fields with the delimiter, quotes or line breaks in double quotes, and quotes inside them twice"
 
 csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
@@ -48,6 +51,8 @@ class _Lines:
 
 class TableParser:
     """Reads a table from blocks of UTF-8. The first row names the columns; blank lines are skipped.
+
+    So are rows of empty cells, which spreadsheets append, where labels are needed.
 
     `on_bad_line` is called for each row that cannot be read; without it such a row raises.
 
@@ -109,10 +114,10 @@ class TableParser:
         if self._reader is None:
             if not any(line.strip() for line in waiting) and not self._lines.is_complete:
                 return
-            self.delimiter = self.delimiter or find_delimiter(waiting, prefers_tabs=self._is_tsv)
+            self.delimiter = self._named_delimiter() or find_delimiter(waiting, prefers_tabs=self._is_tsv)
             self._reader = csv.reader(self._lines, delimiter=self.delimiter, strict=True)
         for line, record in self._records():
-            if not record:
+            if not record or (self.labels_required and len(record) > 1 and not any(record)):
                 continue
             if self.header is None:
                 self._take_header(record, line)
@@ -123,6 +128,15 @@ class TableParser:
         del waiting[: self._lines.place]
         self._n_lines += self._lines.place
         self._lines.place = 0
+
+    def _named_delimiter(self) -> str | None:
+        """The delimiter that the user names, or else a line "sep=;", which is blanked out; None: it must be found."""
+        waiting = self._lines.waiting
+        place = next((place for place, line in enumerate(waiting) if line.strip()), 0)
+        named = _SEP_LINE.fullmatch(waiting[place]) if waiting else None
+        if named is not None:
+            waiting[place] = "\n"
+        return self.delimiter or (None if named is None else named[1])
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """The complete records with their first line; an incomplete one is read again when more has arrived."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ramify.data.columns import Columns, TextChunk, TextRow
+from ramify.data.columns import Columns, TextChunk, TextRow, find_columns, listed
 from ramify.data.encodings import utf8_blocks
 from ramify.data.errors import DataError
 from ramify.data.fasttext import parse_line
@@ -188,6 +188,20 @@ class TextFile:
                 pass
         assert self._labels is not None
         return self._labels
+
+    def nothing_in(self, what: Literal["text", "labels"]) -> DataError:
+        """The error that no row has a word, or none has a label; it names the columns that were read."""
+        if self.header is not None:
+            places = find_columns(self.header, self.columns, self.name, labels_required=False)
+            names = [self.header[place] for place in getattr(places, what)]
+        else:
+            names = list((self.columns.text or ("text",)) if what == "text" else (self.columns.labels or ("labels",)))
+        column = f"column {names[0]!r} has" if len(names) == 1 else f"columns {listed(names)} have"
+        missing, flag = ("word", "--text-column") if what == "text" else ("label", "--label-column")
+        hint = f"fill it in, or choose another column with {flag}"
+        if self.kind == "fasttext":
+            column, hint = "the file has", "a line looks like __label__R07.9 acute chest pain"
+        return DataError(f"{column} no {missing} in any row", self.name, hint=hint)
 
     def _read(self, rows_at_once: int) -> Iterator[TextChunk]:
         if self.kind in ARROW_FORMATS:

@@ -217,3 +217,14 @@ def test_all_trees_of_an_ensemble_use_the_choice_of_the_first():
 def test_a_damaged_trial_in_a_file_is_rejected(stored):
     with pytest.raises(ValueError):
         Trial.checked(stored)
+
+
+def test_a_single_row_that_was_held_out_decides_nothing():
+    """One true label among what was held out once made every label of every row nearly certain."""
+    texts = ["cells grow", "bright stars", "nausea", "stars and cells", "heart and pump"]
+    labels = [["biology", "tissue"], ["astronomy"], ["medicine", "biology"], [], ["medicine"]]
+    clf = PLTClassifier(random_state=0).fit(texts, labels)
+    assert (clf.C_, clf.fit_report_.setting.C) == (1.0, 1.0)
+    assert clf.predict_proba(["unknown"], top_k=4).sum() < 1
+    assert clf.predict_one("cells grow", top_k=2)[0][0] in labels[0]
+    assert clf.predict_proba(texts, top_k=4).sum(axis=1).max() < 2

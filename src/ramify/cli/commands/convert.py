@@ -54,14 +54,18 @@ def convert(
     npz files hold the names of labels and features; for other formats they are written beside OUT, one per line.
     """
     from ramify.data import save_npz, save_xmc
+    from ramify.data.load import BY_SUFFIX
+    from ramify.data.text_file import TEXT_FORMATS
     from ramify.data.xmc import save_libsvm
 
     suffix = Path(out.name.removesuffix(".gz")).suffix.lower()
-    if to is None and suffix in (".json", ".jsonl"):
+    if to is None and (suffix == ".json" or BY_SUFFIX.get(suffix) in TEXT_FORMATS):
         raise ValueError(
-            f"{out}: JSON lines hold texts, but convert writes numbers\n"
+            f"{out}: {suffix} files hold texts, but convert writes numbers\n"
             "hint: use a name that ends in .txt, .svm or .npz, or give --to"
         )
+    if out.exists() and out.samefile(data):
+        raise ValueError(f"{out} is the file to read\nhint: write to another one")
     columns = options.columns_of(text_column, label_column, label_separator, None, encoding, delimiter)
     loaded = _load(data, format, columns, model, n_jobs(threads))
     target = to or _BY_SUFFIX.get(suffix, Target.xmc)
@@ -85,29 +89,31 @@ def convert(
 
 
 def _load(path: Path, format: Any, columns: Any, model: Path | None, threads: int) -> Any:
+    from ramify.cli.models import load_model
     from ramify.cli.sources import Source
 
+    loaded = None if model is None else load_model(model)
+    if loaded is not None:
+        columns = options.known_columns(columns, loaded, path)
     source = Source(path)
     with source.errors():
-        return _read(source.path, format, columns, model, threads)
+        return _read(source.path, format, columns, loaded, threads)
 
 
-def _read(path: Path, format: Any, columns: Any, model: Path | None, threads: int) -> Any:
+def _read(path: Path, format: Any, columns: Any, model: Any, threads: int) -> Any:
     from ramify.data import DataError, load_data
-    from ramify.data.load import find_format
+    from ramify.data.load import find_data_format
     from ramify.data.text_file import TEXT_FORMATS
 
-    kind = find_format(path, columns) if format is None else format.value
+    kind = find_data_format(path, columns) if format is None else format.value
     if model is None:
         return load_data(path, kind, n_jobs=threads, columns=columns)
     if kind not in TEXT_FORMATS:
         raise DataError("--model vectorises texts, but these are numbers", path, hint="leave --model out")
     from ramify.cli.data import check_fits
-    from ramify.cli.models import load_model
 
-    loaded = load_model(model)
-    check_fits(loaded, [], path)
-    return load_data(path, kind, vectorizer=loaded.vectorizer_, label_names=loaded.classes_.tolist(), columns=columns)
+    check_fits(model, [], path)
+    return load_data(path, kind, vectorizer=model.vectorizer_, label_names=model.classes_.tolist(), columns=columns)
 
 
 def _write_names(out: Path, **names: list[str] | None) -> list[Path]:

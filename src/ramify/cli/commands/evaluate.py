@@ -50,11 +50,14 @@ def evaluate(
     with progress.shown(output.is_watched()):
         with progress.phase("reading"):
             loaded = load_model(model, threads)
-            columns = options.known_columns(columns, loaded)
-            rows = read_for(loaded, data, format, columns, threads=n_jobs(threads), counter=counter)
-            seen = None if train is None else read_for(loaded, train, None, columns, threads=n_jobs(threads))
+            here = options.known_columns(columns, loaded, data)
+            rows = read_for(loaded, data, format, here, threads=n_jobs(threads), counter=counter)
+            there = options.known_columns(columns, loaded, train)
+            seen = None if train is None else read_for(loaded, train, None, there, threads=n_jobs(threads))
         with progress.phase("evaluating", counter if rows.is_text else None):
             report = evaluate_model(loaded, rows, ks=ks, depth=depth, train=seen)
+    if not any(rows.labels_per_row):
+        raise rows.no_label()
     if json:
         output.print_json(report)
     else:

@@ -46,7 +46,7 @@ def explain(
     loaded = load_to_query(model)
     if data is not None:
         columns = options.columns_of(text_column, encoding=encoding, delimiter=delimiter)
-        x = one_row(loaded, data, row, format, options.known_columns(columns, loaded))
+        x = one_row(loaded, data, row, format, options.known_columns(columns, loaded, data))
     else:
         check_takes_text(loaded, "--text")
         x = text

@@ -82,14 +82,16 @@ def predict(
         return
     form, out = (None, out) if output is None else parse_output(output, out)
     form = Output.jsonl if json else form
+    if out is not None and data and form is not None and out.exists() and out.samefile(data[0]):
+        raise ValueError(f"{out} is the file to read, and --output {form.value} keeps none of it: write to another one")
     loaded = load_to_query(model, 1 if text else threads)
     columns = options.columns_of(text_column, None, label_separator, id_column, encoding, delimiter)
-    columns = options.known_columns(columns, loaded, reads_labels=False)
+    columns = options.known_columns(columns, loaded, data[0] if data else None, reads_labels=False)
     limit: Any = threshold
     if top_k is None and threshold is None:
         limit = tuned_thresholds(loaded)
         top_k = 5 if limit is None else None
-    encoding = encoding_of(data[0], encoding) if data else "utf-8"
+    encoding = encoding_of(data[0], columns.encoding) if data else "utf-8"
     only = None if labels_from is None else read_label_set(loaded, labels_from)
     counter = progress.RowCounter()
     chunks = rows_to_predict(loaded, _one_file(data), text, format, columns, threads=n_jobs(threads), counter=counter)

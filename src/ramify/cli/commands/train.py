@@ -227,14 +227,15 @@ def train(
         print_report(report)
     if not multiclass and cluster is None and rows.has_one_label_each:
         output.print_hint("each row has exactly one label; with --multiclass their probabilities sum to one")
-        separator = None if label_separator is not None or rows.format not in _TABLES else _likely_separator(rows.Y)
+    if not multiclass and label_separator is None and rows.format in _TABLES and max(rows.labels_per_row) <= 1:
+        separator = _likely_separator(rows.Y)
         if separator is not None:
             output.print_hint(f"many labels contain {separator!r}: if it separates labels, give --label-separator")
 
 
 def _likely_separator(labels: list[tuple[str, ...]]) -> str | None:
-    """A character in many labels of a table that has one label in each cell: there may be several."""
-    seen = [row[0] for row in labels[:10_000]]
+    """A character in many labels of a table that has at most one label in each cell: there may be several."""
+    seen = [row[0] for row in labels[:10_000] if row]
     return next((sign for sign in "|,\t/" if 3 * sum(sign in label for label in seen) > len(seen)), None)
 
 

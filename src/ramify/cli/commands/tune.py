@@ -148,7 +148,7 @@ def _tune_thresholds(
     with progress.shown(output.is_watched()):
         with progress.phase("reading", counter := progress.RowCounter()):
             loaded = load_model(model, threads)
-            columns = options.known_columns(columns, loaded)
+            columns = options.known_columns(columns, loaded, data)
             answer, truth = read_estimates(loaded, data, format, columns, threads, tried, counter)
         with progress.phase("tuning"):
             found = estimates(answer, truth)
@@ -199,7 +199,7 @@ def _tune_latency(
         loaded = load_model(model, threads)
         if not isinstance(loaded, PLTClassifier):
             raise ValueError(f"only a PLTClassifier has a tree to choose, this is a {type(loaded).__name__}")
-        columns = options.known_columns(columns, loaded)
+        columns = options.known_columns(columns, loaded, data)
         rows = read_for(loaded, data, format, columns, threads=n_jobs(threads))
         X, y = rows.X, rows.classes() if loaded.is_multiclass_ else rows.Y
         settings: dict[str, Any] = {"k": k, "rule": rule, "validation": validation, "random_state": loaded.seed_}

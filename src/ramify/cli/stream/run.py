@@ -87,7 +87,7 @@ class StreamRun:
         self.screen: Screen = screen_for(None if self.evaluation is None else self.evaluation.result, settings.as_json)
         self.parser: LineParser | TableRows | None = None
         self.source_format, self.zero_based = self.classifier.source_format_, False
-        self.columns = known_columns(settings.columns, self.classifier)
+        self.columns = known_columns(settings.columns, self.classifier, settings.data)
         self._held: LabelledBatch | None = None
 
     def run(self) -> int:

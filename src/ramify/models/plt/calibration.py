@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ramify import _core
 
 KNOTS: NDArray[np.float64] = _core.LINK_LOW + _core.LINK_STEP * np.arange(_core.LINK_KNOTS, dtype=np.float64)
+USUAL_LOGITS = 3.0 * KNOTS - 2.0
 # How the weight of a child's rate depends on its score: known at fewer knots than the map itself.
 RATE_KNOTS = np.linspace(KNOTS[0] / 2, KNOTS[-1] / 2, 9)
 RATE_SMOOTHNESS = 10.0
@@ -72,7 +73,8 @@ def fit_link(positive: NDArray[np.float64], negative: NDArray[np.float64], *, sm
 
     Each is the rising, piecewise linear logit of least log loss; second differences are penalised, so that
     sparse data give a straight line (Platt's scaling) and rich data their own shape. A level without data
-    borrows the map of all levels together.
+    borrows the map of all levels together; where all scores together are of one kind, there is nothing to learn, and
+    the usual line stays.
 
     >>> scores = _core.HISTOGRAM_LOW + _core.HISTOGRAM_WIDTH * (np.arange(512) + 0.5)
     >>> chance = 1 / (1 + np.exp(-3 * scores))
@@ -80,7 +82,9 @@ def fit_link(positive: NDArray[np.float64], negative: NDArray[np.float64], *, sm
     >>> np.allclose(link.logits[0], 3 * KNOTS, atol=0.3)
     True
     """
-    pooled = _fit_level(positive.sum(axis=0), negative.sum(axis=0), smoothness)
+    pooled = USUAL_LOGITS
+    if positive.any() and negative.any():
+        pooled = _fit_level(positive.sum(axis=0), negative.sum(axis=0), smoothness)
     logits = [
         _fit_level(p, n, smoothness, start=pooled) if min(p.sum(), n.sum()) >= 10 else pooled
         for p, n in zip(positive, negative, strict=True)
@@ -147,7 +151,7 @@ def _fit_level(
     """Logits at the knots that minimise the log loss of one histogram, then made to rise."""
     used = np.flatnonzero(positive + negative)
     hat = knot_shares(used)
-    anchor = 3.0 * KNOTS - 2.0 if start is None else start
+    anchor = USUAL_LOGITS if start is None else start
     pull = np.full(len(KNOTS), 1e-3)  # towards the anchor, so that knots without data stay finite
     total, wins = (positive + negative)[used], positive[used]
     logits, certainty = _minimise(hat, total, wins, _bending(len(KNOTS), smoothness), anchor, pull)

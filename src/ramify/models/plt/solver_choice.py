@@ -80,6 +80,10 @@ class _HeldOut(NamedTuple):
         """With the losses of some levels only."""
         return self._replace(losses=self.losses * used)
 
+    def has_both_kinds(self) -> bool:
+        """Whether some scores are of true labels and some of others: else they cannot tell settings apart."""
+        return bool(self.positive.any() and self.negative.any())
+
 
 def choose_solver(
     trainer: BlockTrainer,
@@ -118,7 +122,7 @@ def choose_solver(
     has_choice = max(map(len, axes)) > 1
     if has_choice:
         best = _search(axes, start, tried, try_out)
-        levels = () if shares_weights else _best_by_level(best, tried)
+        levels = () if shares_weights or not tried[best].has_both_kinds() else _best_by_level(best, tried)
     of_level = levels or (best,) * trainer.n_levels
     link, rates = IDENTITY, np.zeros((trainer.n_levels, 2))
     if calibrate:
@@ -159,7 +163,10 @@ def _search(
     tried: dict[Setting, _HeldOut],
     try_out: Callable[[list[Setting]], dict[Setting, _HeldOut]],
 ) -> Setting:
-    """Go to the neighbour of the least loss until none is clearly better; everything seen is added to `tried`."""
+    """Go to the neighbour of the least loss until none is clearly better; everything seen is added to `tried`.
+
+    Very few rows may have nothing held out, or one row that is of one kind: then the start is kept.
+    """
     place = start
 
     def loss_at(place: tuple[int, ...]) -> float:
@@ -169,6 +176,8 @@ def _search(
         seen = [place, *_neighbours(axes, place)]
         new = [setting for at in seen if (setting := _setting(axes, at)) not in tried]
         tried.update(try_out(new) if new else {})
+        if not tried[_setting(axes, place)].has_both_kinds():
+            return _setting(axes, place)
         least = min(seen, key=loss_at)
         if not loss_at(least) < loss_at(place) * (1 - MARGIN):
             return _setting(axes, place)
