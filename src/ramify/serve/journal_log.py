@@ -62,8 +62,9 @@ def read_log(journal: Path) -> Log | None:
     frames = frames[:n]
     sums = np.ascontiguousarray(frames[:, 16:24]).view(">u4")
     found = _sums(np.vstack([stored, sums])[:n], np.delete(frames, np.s_[8:_FRAME], axis=1), word)
-    is_commit = frames[:, 4:8].any(axis=1)
-    return Log(start, word, frames, is_commit, (found == sums).all(axis=1) & is_ours[:n], has_intact_header)
+    is_commit: np.ndarray = np.any(frames[:, 4:8], axis=1)
+    is_intact: np.ndarray = np.all(found == sums, axis=1) & is_ours[:n]
+    return Log(start, word, frames, is_commit, is_intact, has_intact_header)
 
 
 def _sums(before: np.ndarray, rows: np.ndarray, word: np.dtype[Any]) -> np.ndarray:
