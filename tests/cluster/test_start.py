@@ -31,7 +31,7 @@ def test_a_ray_that_is_late_is_started_again():
 
 def test_a_ray_that_never_starts_is_said_with_what_to_do():
     ray = BusyRay([Exception(LATE)] * 9)
-    with pytest.raises(ClusterError, match=r"3 attempts .*timed out.*less busy.*ray start --head"):
+    with pytest.raises(ClusterError, match=r"3 attempts .*timed out.*idle.*ray start --head"):
         _start(ray, {}, 2)
     assert len(ray.failures) == 6
 

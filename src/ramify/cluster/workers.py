@@ -200,7 +200,7 @@ def _start(ray: Any, options: dict[str, Any], n_workers: int | None) -> None:
             ray.shutdown()
             if attempt == _STARTS:
                 raise ClusterError(
-                    f"Ray did not start on this machine in {_STARTS} attempts ({error}): try again when it is less busy,"
+                    f"Ray did not start on this machine in {_STARTS} attempts ({error}): try again when it is idle,"
                     " or start one with `ray start --head` and give --cluster auto"
                 ) from error
 
