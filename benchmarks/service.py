@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import atexit
 import json
 import os
 import random
 import shutil
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -56,7 +58,11 @@ class Server:
         began = time.perf_counter()
         self.port = port
         errors = tempfile.TemporaryFile()  # noqa: SIM115  (the process writes to it)
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                raise SystemExit(f"error: something else answers at port {port}: end it first")
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
+        atexit.register(self.process.kill)  # also after an error
         while True:
             try:
                 urllib.request.urlopen(f"http://127.0.0.1:{port}{ready}", timeout=10)
@@ -75,7 +81,11 @@ class Server:
     def post(self, path: str, content: Any, key: str | None = None) -> Any:
         headers = {"Content-Type": "application/json"} | ({} if key is None else {"Idempotency-Key": key})
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", json.dumps(content).encode(), headers)
-        return json.load(urllib.request.urlopen(request, timeout=60))
+        try:
+            return json.load(urllib.request.urlopen(request, timeout=60))
+        except urllib.error.HTTPError as error:
+            error.add_note(error.read(1000).decode())
+            raise
 
     def get(self, path: str) -> Any:
         return json.load(urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=60))

@@ -4,12 +4,14 @@ import importlib.util
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pytest
 
 from cli_workspace import NOTES, RAMIFY, workspace
 from ramify import cluster, load
 from ramify.cli.main import run
+from ramify.cluster.workers import InProcess
 from ramify.data import load_xmc
 from shared.same_model import check_same_model
 
@@ -22,6 +24,41 @@ def test_without_ray_one_line_says_what_to_install(command, tmp_path, capsys, mo
     arguments = [command, folder / "train.txt", "--model", model, "--cluster", "auto"]
     assert run([str(a) for a in (*arguments, *(["--out", tmp_path / "out"] if command == "predict" else []))]) == 2
     assert capsys.readouterr().err.splitlines() == ["error: ramify.cluster needs Ray: pip install 'ramify[ray]'"]
+
+
+@pytest.fixture
+def in_process(monkeypatch):
+    """The cluster's steps in this process."""
+    for place in ("ramify.cluster.workers", "ramify.cluster.prediction"):
+        monkeypatch.setattr(f"{place}.ray_workers", lambda *_: nullcontext(InProcess()))
+
+
+def test_columns_of_tables_count_on_a_cluster_as_well(tmp_path, in_process, capsys):
+    for k, notes in enumerate((NOTES[:20], NOTES[20:])):
+        lines = [f"{text};{'|'.join(labels)};{k}" for text, labels in notes]
+        (tmp_path / f"{k}.csv").write_text("\n".join(["note;codes;text", *lines]))
+    both = "\n".join(["note;codes;text", *(f"{text};{'|'.join(labels)};x" for text, labels in NOTES)])
+    (tmp_path / "all.csv").write_text(both)
+    files = [tmp_path / "0.csv", tmp_path / "1.csv"]
+    chosen = ["--text-column", "note", "--label-column", "codes", "--label-separator", "|"]
+    assert run(list(map(str, ["train", tmp_path / "all.csv", "--model", tmp_path / "alone", *chosen]))) == 0
+    on_cluster = ["--model", tmp_path / "model", "--cluster", "auto"]
+    assert run(list(map(str, ["train", *files, *on_cluster, *chosen]))) == 0
+    alone = load(tmp_path / "alone")
+    check_same_model(alone, load(tmp_path / "model"))
+    assert load(tmp_path / "model").source_columns_ == alone.source_columns_
+    # The columns are remembered, and a table without labels can be answered.
+    (tmp_path / "ask.csv").write_text("note;text\n" + "\n".join(f"{text};x" for text, _ in NOTES))
+    assert (
+        run(list(map(str, ["predict", tmp_path / "ask.csv", *on_cluster, "--out", tmp_path / "out", "-k", "2"]))) == 0
+    )
+    lines = (tmp_path / "out" / "part-00000.jsonl").read_text().splitlines()
+    found = [[(one["label"], one["probability"]) for one in json.loads(line)["labels"]] for line in lines]
+    assert found == alone.predict_labels([text for text, _ in NOTES], top_k=2)
+    for option in (["--id-column", "note"], ["--format", "text"]):
+        arguments = ["predict", tmp_path / "ask.csv", *on_cluster, "--out", tmp_path / "out", *option]
+        assert run(list(map(str, arguments))) == 2
+        assert f"{option[0]} is not for --cluster" in capsys.readouterr().err
 
 
 needs_ray = pytest.mark.skipif(

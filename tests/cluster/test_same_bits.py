@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from ramify import OnlinePLTClassifier, PLTClassifier, ThresholdClassifier
-from ramify.cluster import fit
+from ramify.cluster import fit, predict
 from ramify.cluster.parts import node_parts
 from ramify.cluster.workers import InProcess
+from ramify.data import Columns
 from ramify.data.synthetic import make_multilabel
 from ramify.models.plt import PLTSolver
 from ramify.text import HashingTextVectorizer, TextVectorizer
@@ -119,6 +120,21 @@ def test_files_are_read_shard_by_shard(tmp_path, data):
         (tmp_path / f"{k}.txt").write_text(_as_xmc(data.X[first : first + 600], data.Y[first : first + 600]))
     numbers = fit(PLTClassifier(random_state=0), sorted(tmp_path.glob("*.txt")), workers=InProcess())
     check_same_model(PLTClassifier(random_state=0).fit(data.X, data.Y), numbers)
+
+
+def test_shards_that_are_tables_are_read_by_the_columns_that_were_named(tmp_path):
+    for k, first in enumerate(range(0, len(TEXTS), 20)):
+        rows = zip(TEXTS[first : first + 20], LABELS[first : first + 20], strict=True)
+        lines = [f"{text}\t{'|'.join(labels)}\tx;y" for text, labels in rows]
+        (tmp_path / f"{k}.csv").write_text("\n".join(["note\tcodes\tlabels", *lines]), encoding="utf-16")
+    files = sorted(tmp_path.glob("*.csv"))
+    columns = Columns(("note",), ("codes",), "|", encoding="utf-16", delimiter="\t")
+    shared = fit(PLTClassifier(random_state=0), files, columns=columns, workers=InProcess())
+    alone = PLTClassifier(random_state=0).fit(TEXTS, LABELS)
+    check_same_model(alone, shared)
+    written = predict(shared, files, tmp_path / "answers", top_k=2, columns=columns, workers=InProcess())
+    answers = [json.loads(line)["labels"] for file in written for line in file.read_text().splitlines()]
+    assert [[(one["label"], one["probability"]) for one in row] for row in answers] == alone.predict_labels(TEXTS, 2)
 
 
 def _as_xmc(X, Y):

@@ -318,6 +318,57 @@ def test_a_truncated_write_ahead_log_keeps_complete_commits(tmp_path):
     assert len(numbers) % 10 == 0
 
 
+@pytest.fixture
+def logged(tmp_path):
+    """A journal whose 100 examples are still in its log, as after a crash."""
+    path = tmp_path / "journal.sqlite"
+    journal = Journal(path)
+    journal.set_facts(new={"ngrams": 1, "seed": 0, "is_multiclass": False}, is_multiclass=False, n_base=0)
+    for start in range(0, 100, 10):
+        journal.append([Batch(examples(start, start + 10), f"key {start}")])
+    (tmp_path / "crashed").mkdir()
+    for file in (path, Path(f"{path}-wal")):
+        shutil.copy(file, tmp_path / "crashed" / file.name)
+    journal.close()
+    return tmp_path / "crashed" / path.name
+
+
+# The number and salt of the log, a page's salt and checksum, and pages of all kinds.
+@pytest.mark.parametrize("place", [0, 9, 13, 17, 25, 42, 50, 2000, 0.3, 0.5, 0.7])
+def test_damage_in_the_write_ahead_log_is_no_end_of_it(logged, place):
+    log = Path(f"{logged}-wal")
+    content = bytearray(log.read_bytes())
+    at = place if isinstance(place, int) else int(place * len(content))
+    content[at] ^= 0x5A
+    log.write_bytes(content)
+    with pytest.raises(JournalError, match=r"its log is, with \d+ complete commits behind the damage"):
+        Journal(logged)
+    assert log.read_bytes() == content  # nothing was dropped
+    kept, lost, _ = repair(logged)
+    assert kept >= 70  # all but those of a page
+    assert kept + lost == 100
+    assert sum(len(piece.examples) for piece in Journal(logged).after(0)) == kept
+
+
+def test_a_commit_that_a_crash_left_incomplete_is_dropped_without_a_word(logged):
+    log = Path(f"{logged}-wal")
+    content = bytearray(log.read_bytes())
+    content[-2000] ^= 0x5A  # of the last commit, which nobody was told about
+    log.write_bytes(content)
+    assert Journal(logged).last == 90
+
+
+@pytest.mark.parametrize("size", [0, 1, 99])
+def test_a_journal_without_its_beginning_keeps_its_log(logged, size):
+    log = Path(f"{logged}-wal").read_bytes()
+    with logged.open("r+b") as file:
+        file.truncate(size)
+    with pytest.raises(JournalError, match="its beginning is missing"):
+        Journal(logged)
+    assert logged.stat().st_size == size
+    assert Path(f"{logged}-wal").read_bytes() == log  # SQLite would delete it
+
+
 def test_a_full_disk_is_said_and_nothing_is_half_committed(tmp_path):
     with application(tmp_path / "live", is_new=True) as client:
         assert client.learn(("a", ["a"])).status_code == 200

@@ -16,6 +16,7 @@ from ramify.cluster.rows import ShardedRows
 from ramify.cluster.workers import Workers, ray_workers
 from ramify.common.progress import in_steps, shown
 from ramify.common.validation import check_integer
+from ramify.data.columns import Columns
 from ramify.models.fastxml.classifier import FastXMLClassifier
 from ramify.models.plt.classifier import PLTClassifier
 from ramify.models.plt.columns import are_dense
@@ -35,6 +36,7 @@ def fit(
     sample_weight: Any = None,
     multiclass: bool = False,
     n_features: int | None = None,
+    columns: Columns | None = None,
     workers: Workers | None = None,
 ) -> Any:
     """Train a classifier on a cluster; the model is, bit for bit, the one of `classifier.fit` on the same rows.
@@ -60,10 +62,13 @@ def fit(
         With files and Datasets: each row has exactly one label.
     n_features : int or None
         With Datasets of indices and values: the number of columns, by default the largest index and one.
+    columns : Columns or None
+        With tables (CSV, Parquet, JSONL): which columns hold texts and labels, and how these are separated.
     workers : Workers or None
         Who does the work, in place of `address`.
     """
     how = {"sample_weight": sample_weight, "multiclass": multiclass, "n_features": n_features, "n_shards": n_shards}
+    how["columns"] = columns
     connected: AbstractContextManager[Workers] = (
         ray_workers(address, n_workers) if workers is None else nullcontext(workers)
     )

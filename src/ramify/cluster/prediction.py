@@ -16,16 +16,16 @@ import numpy as np
 
 from ramify.base.rows import as_texts
 from ramify.cluster.counter import Counter
-from ramify.cluster.reading import TextsAlone, checked_files
+from ramify.cluster.reading import checked_files
 from ramify.cluster.split import Part, Router, is_split, parts_of
 from ramify.cluster.workers import Actor, Workers, ray_workers
 from ramify.common.progress import phase, shown
 from ramify.common.validation import check_choice
-from ramify.data.fasttext import iter_fasttext
+from ramify.data.columns import Columns
 from ramify.data.files import replaced_when_complete
-from ramify.data.jsonl import iter_jsonl
 from ramify.data.lines import iter_xmc
 from ramify.data.load import find_format, load_data
+from ramify.data.text_file import TEXT_FORMATS, TextFile
 
 # Rows that are read, answered and written at a time.
 CHUNK = 4096
@@ -42,6 +42,7 @@ def predict(
     format: str = "jsonl",
     address: str | None = None,
     n_workers: int | None = None,
+    columns: Columns | None = None,
     verbose: bool = False,
     workers: Workers | None = None,
 ) -> list[Path]:
@@ -64,7 +65,7 @@ def predict(
     format : "jsonl" or "parquet"
         JSON lines as `ramify predict --json` writes them, rows counted from 1 in each part; or the columns row, labels
         and probabilities.
-    address, n_workers, workers
+    address, n_workers, columns, workers
         As in `fit`.
     """
     check_choice("format", format, ["jsonl", "parquet"])
@@ -74,7 +75,13 @@ def predict(
         ray_workers(address, n_workers) if workers is None else nullcontext(workers)
     )
     with shown(verbose), connected as hands, _saved(model) as path:
-        how = {"top_k": top_k, "threshold": threshold, "format": format, "parts": _started_parts(hands, path)}
+        how = {
+            "top_k": top_k,
+            "threshold": threshold,
+            "format": format,
+            "parts": _started_parts(hands, path),
+            "columns": columns,
+        }
         sources = _sources(hands, data)
         targets = [(directory / f"part-{k:05d}.{format}").resolve() for k in range(len(sources))]
         running = [
@@ -163,7 +170,7 @@ def _model(path: str, how: dict[str, Any]) -> Any:
 
 def predict_file(model: str, path: str, target: str, how: dict[str, Any]) -> int:
     """Answer the rows of a file, a chunk at a time."""
-    return _write(_model(model, how), _chunks_of(path), target, how)
+    return _write(_model(model, how), _chunks_of(path, how["columns"]), target, how)
 
 
 def predict_rows(model: str, rows: Any, target: str, how: dict[str, Any]) -> int:
@@ -195,23 +202,19 @@ def _starts(rows: Any) -> range:
     return range(0, len(rows) if isinstance(rows, list) else rows.shape[0], CHUNK)
 
 
-def _chunks_of(path: str) -> Iterator[tuple[Any, Sequence[str] | None]]:
+def _chunks_of(path: str, columns: Columns | None) -> Iterator[tuple[Any, Sequence[str] | None]]:
     """Rows of a file, with the texts if they are texts."""
-    kind = find_format(path)
-    if kind in ("jsonl", "fasttext"):
-        records = iter_jsonl(path, labels_required=False) if kind == "jsonl" else iter_fasttext(path)
-        texts = (record.text for record in records)
-        while chunk := list(itertools.islice(texts, CHUNK)):
-            yield chunk, chunk
+    kind = find_format(path, columns)
+    if kind in TEXT_FORMATS:
+        for chunk in TextFile(path, kind, Columns() if columns is None else columns, labels_required=False).chunks():
+            yield list(chunk.texts), chunk.texts
     elif kind == "xmc":
         for data in iter_xmc(path, CHUNK, n_jobs=1):
             yield data.X, None
     else:
-        rows = load_data(path, vectorizer=TextsAlone(), n_jobs=1)
-        everything: Any = rows.X if rows.texts is None else rows.texts
-        for first in _starts(everything):
-            part = everything[first : first + CHUNK]
-            yield part, None if rows.texts is None else part
+        rows = load_data(path, n_jobs=1).X
+        for first in _starts(rows):
+            yield rows[first : first + CHUNK], None
 
 
 def _write(model: Any, chunks: Iterable[tuple[Any, Sequence[str] | None]], target: str, how: dict[str, Any]) -> int:

@@ -19,8 +19,9 @@ from ramify.cluster import tasks
 from ramify.cluster.counter import Counter
 from ramify.cluster.workers import Workers
 from ramify.common.progress import phase
+from ramify.data.columns import Columns
 from ramify.data.errors import DataError
-from ramify.data.load import find_format, load_data
+from ramify.data.load import Format, find_format, load_data
 from ramify.data.text import is_fitted
 from ramify.text.shared_vocabulary import TermCounts, can_share, count_terms, learn_terms
 
@@ -56,6 +57,8 @@ def read_shards(
     n_shards: int | None = None,
     multiclass: bool = False,
     n_features: int | None = None,
+    columns: Columns | None = None,
+    format: Format | None = None,
 ) -> Shards:
     """Read training data in whatever form it has."""
     if is_pair(data):
@@ -67,7 +70,7 @@ def read_shards(
         references = data.to_arrow_refs()
         read = [workers.submit(read_block, block, k, n_returns=2) for k, block in enumerate(references)]
     else:
-        read = [workers.submit(read_file, str(path), n_returns=2) for path in checked_files(data)]
+        read = [workers.submit(read_file, str(path), columns, format, n_returns=2) for path in checked_files(data)]
     return _from_pieces(workers, classifier, read, multiclass, n_features)
 
 
@@ -98,13 +101,13 @@ class TextsAlone:
         return no_entries(len(texts), 1)
 
 
-def read_file(path: str) -> tuple[Any, Piece]:
+def read_file(path: str, columns: Columns | None = None, format: Format | None = None) -> tuple[Any, Piece]:
     """The rows of a file, or its texts, and its labels."""
-    kind = find_format(path)
+    kind = find_format(path, columns) if format is None else format
     if kind == "libsvm":
         hint = "convert it with `ramify convert` to XMC text or npz"
         raise DataError("a shard in libsvm does not say how many features and labels there are", path, hint=hint)
-    loaded = load_data(path, vectorizer=TextsAlone())
+    loaded = load_data(path, kind, vectorizer=TextsAlone(), columns=columns)
     if loaded.texts is None:
         if loaded.X.shape[0] == 0:
             raise DataError("the file has no rows", path, hint="check how it was written")

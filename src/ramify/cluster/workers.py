@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 HINT = "pip install 'ramify[ray]'"
+_STARTS = 3
 
 
 class RayMissing(ImportError):
@@ -187,8 +188,21 @@ def ray_workers(address: str | None = None, n_workers: int | None = None) -> Ite
 
 
 def _start(ray: Any, options: dict[str, Any], n_workers: int | None) -> None:
+    """Start a Ray of this machine. It gives itself 30 seconds, which a busy machine may exceed: then start again."""
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    ray.init("local", num_cpus=n_workers, **options)
+    for attempt in range(1, _STARTS + 1):
+        try:
+            ray.init("local", num_cpus=n_workers, **options)
+            return
+        except Exception as error:  # Ray raises no kind of its own
+            if "timed out" not in str(error) and not isinstance(error, TimeoutError):
+                raise
+            ray.shutdown()
+            if attempt == _STARTS:
+                raise ClusterError(
+                    f"Ray did not start on this machine in {_STARTS} attempts ({error}): try again when it is idle,"
+                    " or start one with `ray start --head` and give --cluster auto"
+                ) from error
 
 
 def _without(options: dict[str, Any], name: str) -> dict[str, Any]:

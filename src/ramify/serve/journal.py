@@ -21,11 +21,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ramify.files.directory import sync_directory
+from ramify.serve.journal_log import read_log
 
 SCHEMA_VERSION = 1
 # Retried requests are recognised for this long.
 KEY_SECONDS = 7 * 24 * 3600
 _READ_AT_ONCE = 2000
+_HEADER = 100  # bytes of an SQLite file
+_ATTEMPTS = 3
 
 Label = str | int
 Content = Mapping[str, Any]  # "text" or "features", and "labels"
@@ -77,6 +80,20 @@ class Piece(NamedTuple):
     examples: list[Content]
 
 
+def _check_files(path: Path) -> None:
+    """Refuse a damaged journal before SQLite opens it: that would drop what follows the damage in its log."""
+    if path.stat().st_size < _HEADER:
+        raise JournalError(_damaged(path, "its beginning is missing"))
+    n_lost = 0
+    for attempt in range(_ATTEMPTS):  # while a service writes to the log, a look at it may be wrong
+        time.sleep(0.05 * attempt)
+        log = read_log(path)
+        n_lost = 0 if log is None else log.n_lost_commits
+        if not n_lost:
+            return
+    raise JournalError(_damaged(path, f"its log is, with {n_lost:,} complete commits behind the damage"))
+
+
 class Journal:
     """The database of a served model; one thread at a time may use an instance."""
 
@@ -86,6 +103,7 @@ class Journal:
         with self._clear_errors():
             if not path.exists():
                 _create(path)
+            _check_files(path)
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=FULL")

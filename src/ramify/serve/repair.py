@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ramify.serve.journal import Batch, Journal, checksum
+from ramify.serve.journal_log import mend_log
 
 _AT_ONCE = 1000
 _HEADER = 100  # of an SQLite file
@@ -24,6 +25,7 @@ def repair(path: Path) -> tuple[int, int, Path]:
     """Replace a journal by one of its sound examples; (kept, lost, where the damaged file is now)."""
     scratch = path.with_name(f"{path.name}.scratch")
     _copy_padded(path, scratch)
+    mend_log(scratch)
     database = sqlite3.connect(scratch)
     facts = _facts(database)
     rows = list(_readable(database, scratch.stat().st_size // _LEAST_EXAMPLE))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ramify.cli import options
 from ramify.cli import output as terminal
 from ramify.cli.options import AsJson, Cluster, ModelDirectory, RowFormatOption, Threads, examples, n_jobs
+
+if TYPE_CHECKING:
+    from ramify.data.columns import Columns
 
 EXAMPLES = examples(
     'ramify predict --model notes-model --text "acute chest pain"',
@@ -77,8 +80,9 @@ def predict(
     from ramify.data.encodings import encoding_of
 
     if cluster is not None:
-        _check_for_cluster(output, labels_from)
-        _on_cluster(cluster, model, data, out, top_k, threshold, output == "parquet", threads)
+        _check_for_cluster(output, labels_from, id_column, format)
+        columns = options.columns_of(text_column, None, label_separator, None, encoding, delimiter)
+        _on_cluster(cluster, model, data, out, top_k, threshold, output == "parquet", threads, columns)
         return
     form, out = (None, out) if output is None else parse_output(output, out)
     form = Output.jsonl if json else form
@@ -119,11 +123,15 @@ def _one_file(files: list[Path] | None) -> Path | None:
     return files[0] if files else None
 
 
-def _check_for_cluster(output: str | None, labels_from: Path | None) -> None:
+def _check_for_cluster(output: str | None, labels_from: Path | None, id_column: str | None, format: Any) -> None:
     if output not in (None, "jsonl", "parquet"):
         raise ValueError(f"with --cluster, --output must be jsonl or parquet, got {output}")
     if labels_from is not None:
         raise ValueError("--labels-from is not for --cluster")
+    if id_column is not None:
+        raise ValueError("--id-column is not for --cluster: answers have the numbers of rows")
+    if format is not None:
+        raise ValueError("--format is not for --cluster: name the files by their format, such as .jsonl or .csv")
 
 
 def _on_cluster(
@@ -135,6 +143,7 @@ def _on_cluster(
     limit: Any,
     is_parquet: bool,
     threads: int | None,
+    columns: Columns,
 ) -> None:
     from ramify import cluster
     from ramify.cli.models import load_to_query, tuned_thresholds
@@ -142,10 +151,13 @@ def _on_cluster(
 
     if not files or out is None:
         raise ValueError("--cluster needs data files, and a directory for the answers: --out DIR")
+    loaded = load_to_query(model / "top" if is_split(model) else model, threads)
+    columns = options.known_columns(columns, loaded, reads_labels=False)
     if top_k is None and limit is None:
-        limit = tuned_thresholds(load_to_query(model / "top" if is_split(model) else model, threads))
+        limit = tuned_thresholds(loaded)
         top_k = 5 if limit is None else None
     format = "parquet" if is_parquet else "jsonl"
-    how: dict[str, Any] = {"top_k": top_k, "threshold": limit, "format": format, "verbose": terminal.is_watched()}
-    written = cluster.predict(model, files, out, address=address, n_workers=threads, **how)
+    how: dict[str, Any] = {"top_k": top_k, "threshold": limit, "format": format, "columns": columns}
+    shown = terminal.is_watched()
+    written = cluster.predict(model, files, out, address=address, n_workers=threads, verbose=shown, **how)
     print(f"Answered {terminal.count(len(files), 'file')}: {written[0]} to {written[-1].name}.")

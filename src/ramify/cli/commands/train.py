@@ -191,7 +191,8 @@ def train(
                 raise ValueError("--mapped is not for --cluster, whose workers keep the rows")
             if hierarchy is not None:
                 raise ValueError("--hierarchy is not for --cluster; give hierarchy= to the classifier in Python")
-            rows, n_rows = _on_cluster(cluster, trained, data, checkpoint, multiclass, n_workers=threads)
+            how = {"multiclass": multiclass, "columns": columns, "format": None if format is None else format.value}
+            rows, n_rows = _on_cluster(cluster, trained, data, checkpoint, threads, how)
             names = read_names_for(rows, label_names, feature_names)
         else:
             file = _one_file(data)
@@ -271,7 +272,7 @@ def _mapped_rows(file: Path, format: Any, directory: Path, threads: int) -> Labe
 
 
 def _on_cluster(
-    address: str, trained: Any, files: list[Path], checkpoint: Path | None, multiclass: bool, n_workers: int | None
+    address: str, trained: Any, files: list[Path], checkpoint: Path | None, n_workers: int | None, how: dict[str, Any]
 ) -> tuple[LabelledRows, int]:
     """Train on Ray. The rows stay there: returned are their form, for names, and their number."""
     from scipy.sparse import csr_array
@@ -281,13 +282,13 @@ def _on_cluster(
     from ramify.cluster.workers import ray_workers
     from ramify.data.load import find_format
 
-    kinds = [find_format(file) for file in files]  # fails here if a file does not exist
+    kinds = [find_format(file, how["columns"]) for file in files]  # fails here if a file does not exist
     check_fit(trained)
     with ray_workers(address, n_workers) as workers:
-        n_rows = fit_with(workers, trained, [file.resolve() for file in files], checkpoint, multiclass=multiclass)
+        n_rows = fit_with(workers, trained, [file.resolve() for file in files], checkpoint, **how)
     is_text = trained.schema_.vectorizer is not None
     X: Any = [] if is_text else csr_array((0, trained.n_features_in_))
-    return LabelledRows(files[0], X, csr_array((0, trained.n_labels_)), format=kinds[0]), n_rows
+    return LabelledRows(files[0], X, csr_array((0, trained.n_labels_)), format=how["format"] or kinds[0]), n_rows
 
 
 def _source_format(rows: LabelledRows) -> str | None:
