@@ -118,7 +118,7 @@ def find_format(path: PathLike, columns: Columns | None = None) -> Format:
 
 
 def find_data_format(path: PathLike, columns: Columns | None = None) -> Format:
-    """As `find_format`; raises where no format was recognised and the first line has letters, so is no header of XMC."""
+    """As `find_format`; raises where it recognised nothing and the first line has letters, so is no header of XMC."""
     format = find_format(path, columns)
     if format == "xmc" and suffix_format(path) is None:
         first_line = as_utf8(read_start(path), None if columns is None else columns.encoding).split(b"\n", 1)[0]
