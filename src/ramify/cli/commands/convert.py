@@ -93,12 +93,12 @@ def convert(
 
 
 def _load(path: Path, format: Any, columns: Any, model: Path | None, threads: int) -> Any:
-    from ramify.cli.models import load_model
+    from ramify.cli.models import known_columns, load_model
     from ramify.cli.sources import Source
 
     loaded = None if model is None else load_model(model)
     if loaded is not None:
-        columns = options.known_columns(columns, loaded, path)
+        columns = known_columns(columns, loaded, path)
     source = Source(path)
     with source.errors():
         return _read(source.path, format, columns, loaded, threads)
