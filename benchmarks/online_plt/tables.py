@@ -29,6 +29,7 @@ def measured(results: Path) -> list[Row]:
 
 
 def one_line(row: Row) -> str:
+    """A job and what was measured, for the screen."""
     head = f"{row['set']} {row['system']}:{row['setting']} {row['order']} seed={row['seed']} threads={row['threads']}"
     if row["status"] != "ok":
         return f"{head}: {row['status']}"
@@ -67,6 +68,7 @@ def markdown(heading: list[str], lines: list[list[str]]) -> str:
 
 
 def throughput(rows: list[Row]) -> str:
+    """Time, memory and precision of one pass with one thread, a line for each system."""
     heading = ["set", "system", "order", "CPU s", "rows/s", "peak MB", "learning alone MB", "P@1/3/5", "mean depth"]
     lines = []
     for (name, system, setting, order, threads, is_progressive, passes), group in grouped(rows).items():
@@ -93,10 +95,12 @@ def throughput(rows: list[Row]) -> str:
 
 
 def is_compared(system: str, setting: str) -> bool:
+    """Whether a setting belongs into the table of throughput: all of other systems, and ramify's main ones."""
     return system != "ramify" or setting in (*plans.POLICIES, "best" + plans.STEPS)
 
 
 def threads(rows: list[Row]) -> str:
+    """Times of one thread beside two, a line for each pass."""
     heading = ["set", "policy", "pass", "one thread, wall s", "two threads, wall s", "ratio"]
     lines = []
     groups = grouped(rows)

@@ -31,6 +31,7 @@ COLUMNS = (
 
 
 def cells(row: dict[str, Any], n_labels: int, n_rows: int) -> list[str]:
+    """A measured row in the order of COLUMNS."""
     a_row = 1e6 * row["train_cpu_s"] / n_rows
     precision = "/".join(f"{row[name]:.1f}" for name in ("p1", "p3", "p5"))
     times = []
@@ -61,10 +62,11 @@ def main() -> None:
         for row in run.measure(one, work, arguments.timeout):
             with (work / "scale.jsonl").open("a") as lines:
                 lines.write(json.dumps(row) + "\n")
-            failed = [f"{n_labels:,}", f"{n_rows:,}", row["status"]] + [""] * (len(COLUMNS) - 3)
-            print(
-                "| " + " | ".join(cells(row, n_labels, n_rows) if row["status"] == "ok" else failed) + " |", flush=True
-            )
+            if row["status"] == "ok":
+                shown = cells(row, n_labels, n_rows)
+            else:
+                shown = [f"{n_labels:,}", f"{n_rows:,}", row["status"]] + [""] * (len(COLUMNS) - 3)
+            print("| " + " | ".join(shown) + " |", flush=True)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ SCORED_ROWS, SCORED_LABELS = 2_000, 1_000  # probabilities are scored on the bes
 
 
 def train(system: Any, parameters: dict[str, Any], threads: int, data: Path, folder: Path) -> dict[str, Any]:
+    """Train and save a model; its size, the memory that it took, and the times of each stage."""
     __import__(system.IMPORT)
     # arrays that a system never sees must not count as its memory
     problem = datasets.text_only(data, "train") if system.READS_TEXT else datasets.load(data, "train")
@@ -39,6 +40,7 @@ def train(system: Any, parameters: dict[str, Any], threads: int, data: Path, fol
 
 
 def predict(system: Any, parameters: dict[str, Any], threads: int, data: Path, folder: Path) -> dict[str, Any]:
+    """Load the model and answer the test rows: times in batch and one by one, memory, precision and probabilities."""
     problem = datasets.load(data, "test")
     X, Y = problem.X[:BATCH_ROWS], problem.Y[:BATCH_ROWS]
     first_row = X[0]
@@ -56,6 +58,7 @@ def predict(system: Any, parameters: dict[str, Any], threads: int, data: Path, f
 
 
 def time_batches(model: Any, X: Any, Y: Any) -> dict[str, Any]:
+    """Microseconds a row in batch, medians of some repeats, and the precision of the answers."""
     rows = model.prepare(X)
     watches: list[measure.Stopwatch] = []
     while len(watches) < BATCH_REPEATS and sum(watch.wall for watch in watches) < BATCH_SECONDS:
@@ -72,6 +75,7 @@ def time_batches(model: Any, X: Any, Y: Any) -> dict[str, Any]:
 
 
 def time_single_rows(model: Any, X: Any) -> dict[str, float]:
+    """Microseconds for one row at a time, after a warm-up: the median and the 99th percentile."""
     rows = [model.prepare_one(X[row]) for row in range(min(SINGLE_ROWS, X.shape[0]))]
     taken: list[float] = []
     end = time.perf_counter() + SINGLE_SECONDS

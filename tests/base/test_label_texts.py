@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ramify import OnlinePLTClassifier, PLTClassifier
@@ -43,3 +44,10 @@ def test_label_texts_are_rows_of_weight_one():
 def test_bad_label_texts_are_refused(X, y, label_texts, said):
     with pytest.raises(ValueError, match=said):
         PLTClassifier().fit(X, y, label_texts=label_texts)
+
+
+def test_label_texts_may_be_a_series_or_arrays():
+    by_dict = PLTClassifier(random_state=0).fit(TEXTS, CLASSES, label_texts={"kidney": ["renal colic"]})
+    for given in (pd.Series({"kidney": "renal colic"}), {"kidney": np.array(["renal colic"])}):
+        clf = PLTClassifier(random_state=0).fit(TEXTS, CLASSES, label_texts=given)
+        assert clf.predict_one("renal pain") == by_dict.predict_one("renal pain")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import os
 import sys
 
 import pandas as pd
@@ -285,3 +286,14 @@ def test_columns_without_labels_or_words_are_named_with_their_file(tmp_path, nam
     rows = read_texts(tmp_path / name, **chosen)
     with pytest.raises(DataError, match=rf"{name}: {said}\nhint: .*column"):
         PLTClassifier().fit(rows.texts, rows.labels)
+
+
+def test_what_is_no_file_to_read_twice_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    for read in (read_texts, load_data):
+        with pytest.raises(DataError, match=r"pipe.csv: this is a pipe or a device.*\nhint: copy it to a file"):
+            read(tmp_path / "pipe.csv")
+        with pytest.raises(TypeError, match="given by its name, got a DataFrame; tables in memory go to fit"):
+            read(frame())
+    with pytest.raises(ValueError, match="columns are chosen by name: give one or a list of names, got 0"):
+        read_texts(tmp_path / "a.csv", text_column=0)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -75,3 +78,31 @@ def test_words_against_the_label_have_a_negative_weight_and_are_not_underlined()
     assert weight["red"] > 0 > weight["pear"]
     (underlined,) = output.marked("red pear", clf.explain("red pear", "red").spans).spans
     assert (underlined.start, underlined.end) == (0, 3)
+
+
+def test_a_very_long_text_takes_little_memory():
+    """Rows without each of 20,000 terms at once would take five gigabytes."""
+    text = " ".join([*(f"word{k}" for k in range(20_000)), *["red"] * 100])
+    clf = PLTClassifier(vectorizer=HashingTextVectorizer(), random_state=0).fit(TEXTS, TAGS)
+    tracemalloc.start()
+    spans = clf.explain(text, "red").spans
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert {text[span.start : span.end] for span in spans if span.weight > 0.1} == {"red"}
+    assert peak < 200e6
+
+
+def test_all_terms_of_a_usual_text_are_weighed_in_pieces_of_any_size(monkeypatch):
+    clf = PLTClassifier(random_state=0).fit(TEXTS, TAGS)
+    text = "a red apple and a green pear"
+    whole = clf.explain(text, "red").spans
+    monkeypatch.setattr("ramify.explain.spans._ENTRIES_AT_ONCE", 7)
+    assert clf.explain(text, "red").spans == whole
+
+
+def test_a_notebook_shows_what_print_writes():
+    clf = PLTClassifier(random_state=0).fit(TEXTS, TAGS)
+    for shown in (clf.explain("red apple", "red"), clf.fit_report_):
+        written = []
+        shown._repr_pretty_(SimpleNamespace(text=written.append), False)
+        assert written == [str(shown)]

@@ -31,8 +31,8 @@ def damages(draw, names):
                     with np.errstate(over="ignore"):
                         flat[place] += array.dtype.type(rng.choice([1, 2]))  # off by a little is the harder case
                 else:
-                    information = np.iinfo(array.dtype)
-                    flat[place] = min(max(odd, information.min), information.max)
+                    limits = np.iinfo(array.dtype)
+                    flat[place] = min(max(odd, limits.min), limits.max)
         elif kind == "shorter":
             array = array[: int(rng.integers(0, len(array) + 1))]
         elif kind == "longer":

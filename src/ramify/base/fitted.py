@@ -24,7 +24,7 @@ from ramify.data.hierarchy import Hierarchy
 from ramify.data.masked import check_no_mask
 from ramify.decide.decisions import check_thresholds
 from ramify.explain.score import ExplainedLabel, RaisedBy, Span, Wording
-from ramify.explain.spans import every_row_without_one, weighed_spans
+from ramify.explain.spans import rows_without, strongest, weighed_spans
 
 # Multi-label answers hold at least this probability when nothing is asked for; `predict` returns labels from a half on.
 DEFAULT_MIN_PROBABILITY = 0.01
@@ -138,9 +138,16 @@ class FittedModel:
         found = self.schema.occurrences(x)
         if not found or not len(row[0]):
             return []
-        without = every_row_without_one(*row, self.model.n_features)
-        label = same_columns(np.ones((len(row[0]) + 1, 1), np.float32), np.array([column]), self.schema.n_labels)
-        return weighed_spans(found, row[0], self.model.named(without, label, self.query()))
+        columns, values = row
+        places = strongest(values)
+
+        def probabilities(rows: sparse.csr_array) -> NDArray[np.float32]:
+            label = same_columns(np.ones((rows.shape[0], 1), np.float32), np.array([column]), self.schema.n_labels)
+            return self.model.named(rows, label, self.query())
+
+        whole = probabilities(one_row(columns, values, self.model.n_features))
+        without = [probabilities(rows) for rows in rows_without(columns, values, places, self.model.n_features)]
+        return weighed_spans(found, columns[places], float(whole[0]), np.concatenate(without))
 
     # --- steps of a query -----------------------------------------------------------------------------------------
 

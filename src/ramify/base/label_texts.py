@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.base.rows import as_texts
-from ramify.data.series import plain_column
+from ramify.data.series import is_mapping, plain_column
 
 
 def with_label_texts(
@@ -36,12 +36,13 @@ def with_label_texts(
 
 
 def _pairs(label_texts: Any) -> Iterable[tuple[Any, str]]:
-    if not isinstance(label_texts, Mapping):
+    if not is_mapping(label_texts):
         raise ValueError(f"label_texts must be a dict from label to its text or texts, got {label_texts!r:.60}")
     for label, given in label_texts.items():
         texts = [given] if isinstance(given, str) else given
-        if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
-            raise ValueError(f"label_texts[{label!r}] must be a text or a list of texts, got {given!r:.60}")
+        if not isinstance(texts, list | tuple | np.ndarray) or not all(isinstance(text, str) for text in texts):
+            said = f"label_texts[{label!r}] must be a text or a list of texts, got {given!r:.60}"
+            raise ValueError(f"{said}; leave out a label without")
         for text in texts:
             yield label, text
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ramify.cli import output
 from ramify.cli.options import n_jobs
-from ramify.data import DataError
+from ramify.cli.sources import is_stream
+from ramify.data import Columns, DataError
+from ramify.data.encodings import encoding_like
 from ramify.files.directory import MANIFEST
 
 
@@ -129,6 +132,20 @@ def tuned_thresholds(model: Any) -> Any:
     """The thresholds of `ramify tune`, one per label; None if the model was not tuned."""
     fitted = model.fitted_
     return None if fitted.thresholds is None else fitted.decision_threshold()
+
+
+def known_columns(columns: Columns, model: Any, path: Path | None, *, reads_labels: bool = True) -> Columns:
+    """The choice of columns, with what the model knows of its training data where the command line names none.
+
+    A file that is not UTF-8 is read in the encoding of the training data; a pipe can be read only once, so it is not.
+    """
+    known = model.source_columns_
+    if columns.encoding is None and "encoding" in known and path is not None and not is_stream(path):
+        columns = replace(columns, encoding=encoding_like(path, known["encoding"]))
+    chosen = replace(columns, known_text=tuple(known.get("text", ())), known_labels=tuple(known.get("labels", ())))
+    if not reads_labels or columns.label_separator is not None:  # otherwise the separator is that of answers
+        return chosen
+    return replace(chosen, label_separator=known.get("label_separator"))
 
 
 # --- labels and their names ------------------------------------------------------------------------------------------

@@ -200,25 +200,6 @@ def columns_of(
     )
 
 
-def known_columns(columns: Columns, model: Any, path: Path | None, *, reads_labels: bool = True) -> Columns:
-    """The choice of columns, with what the model knows of its training data where the command line names none.
-
-    A file that is not UTF-8 is read in the encoding of the training data; a pipe can be read only once, so it is not.
-    """
-    from dataclasses import replace
-
-    from ramify.cli.sources import is_stream
-    from ramify.data.encodings import encoding_like
-
-    known = model.source_columns_
-    if columns.encoding is None and "encoding" in known and path is not None and not is_stream(path):
-        columns = replace(columns, encoding=encoding_like(path, known["encoding"]))
-    chosen = replace(columns, known_text=tuple(known.get("text", ())), known_labels=tuple(known.get("labels", ())))
-    if not reads_labels or columns.label_separator is not None:  # otherwise the separator is that of answers
-        return chosen
-    return replace(chosen, label_separator=known.get("label_separator"))
-
-
 def columns_to_know(columns: Columns) -> dict[str, Any]:
     """What a model remembers of a choice of columns."""
     chosen = {

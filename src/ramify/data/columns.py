@@ -71,7 +71,10 @@ def _if_all_in(names: Collection[str], known: tuple[str, ...]) -> tuple[str, ...
 
 def as_names(given: str | Sequence[str] | None) -> tuple[str, ...]:
     """One column or several, as a tuple."""
-    return () if given is None else (given,) if isinstance(given, str) else tuple(given)
+    names = () if given is None else (given,) if isinstance(given, str) else given
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"columns are chosen by name: give one or a list of names, got {given!r}")
+    return tuple(names)
 
 
 class Places(NamedTuple):

@@ -42,6 +42,15 @@ def data_errors(path: PathLike) -> Iterator[None]:
         raise DataError(f"broken gzip data ({error})", path, hint=_TRUNCATED) from error
 
 
+def check_is_regular(path: PathLike) -> None:
+    """Raise for what is no name of a file, and for pipes and devices: files are read more than once."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"a file is given by its name, got a {type(path).__name__}; tables in memory go to fit")
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        message = "this is a pipe or a device, and the file is read more than once"
+        raise DataError(message, path, hint="copy it to a file")
+
+
 def read_bytes(path: PathLike) -> bytes:
     """Return the whole content, decompressed if it is gzip."""
     with data_errors(path), open_unpacked(path) as stream:

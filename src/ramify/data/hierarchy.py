@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ramify.data.labels import LabelEncoding
+from ramify.data.series import is_mapping
 
 _COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
 
@@ -65,7 +66,7 @@ class Hierarchy:
     @classmethod
     def from_mapping(cls, given: Any) -> Hierarchy:
         """Read label -> parent, or label -> collection of parents (empty: none)."""
-        if not isinstance(given, Mapping):
+        if not is_mapping(given):
             raise ValueError(
                 f"hierarchy must be a mapping from label to parent or list of parents, got {given!r:.60}; "
                 'write {"E11.9": "E11"}'

@@ -16,7 +16,16 @@ from ramify.data.dataset import Dataset
 from ramify.data.encodings import check_encoding
 from ramify.data.errors import DataError
 from ramify.data.fasttext import PREFIX
-from ramify.data.files import BYTE_ORDER_MARK, WIDE_MARKS, ZIP_MAGIC, PathLike, check_is_text, read_names, read_start
+from ramify.data.files import (
+    BYTE_ORDER_MARK,
+    WIDE_MARKS,
+    ZIP_MAGIC,
+    PathLike,
+    check_is_regular,
+    check_is_text,
+    read_names,
+    read_start,
+)
 from ramify.data.npz import load_npz
 from ramify.data.text_file import TEXT_FORMATS, TextFile
 from ramify.data.xmc import load_libsvm, load_xmc
@@ -73,6 +82,7 @@ def load_data(
     `load_data("test.jsonl", vectorizer=train.vectorizer, label_names=train.label_names)`.
     `zero_based`, `n_features` and `n_labels` apply to libsvm.
     """
+    check_is_regular(path)
     if format is None:
         format = find_data_format(path, columns)
     elif format not in get_args(Format):
@@ -118,11 +128,11 @@ def find_format(path: PathLike, columns: Columns | None = None) -> Format:
 
 
 def find_data_format(path: PathLike, columns: Columns | None = None) -> Format:
-    """As `find_format`; raises where no format was recognised and the first line has letters, so is no header of XMC."""
+    """As `find_format`; raises where it recognised nothing and the first line has letters, so is no header of XMC."""
     format = find_format(path, columns)
     if format == "xmc" and suffix_format(path) is None:
-        first_line = as_utf8(read_start(path), None if columns is None else columns.encoding).split(b"\n", 1)[0]
-        if re.search(rb"[A-Za-z\x80-\xff]{2}", first_line):
+        first_line = read_start(path).split(b"\n", 1)[0]
+        if b"\0" not in first_line and re.search(rb"[A-Za-z\x80-\xff]{2}", first_line):
             said = first_line.decode("utf-8", "replace").strip()
             message = f"this is no format that is known here; the first line is {said!r:.60}"
             raise DataError(message, path, 1, hint=_TABLE)

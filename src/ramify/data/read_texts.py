@@ -8,7 +8,7 @@ from typing import Any
 
 from ramify.data.columns import Columns, TextRow, as_names
 from ramify.data.errors import DataError
-from ramify.data.files import PathLike
+from ramify.data.files import PathLike, check_is_regular
 from ramify.data.load import find_data_format
 from ramify.data.text_file import TEXT_FORMATS, TextFile
 
@@ -38,6 +38,7 @@ def read_texts(
     ...     PLTClassifier(random_state=0).fit(notes.texts, notes.labels).predict_one("nosebleed", top_k=1)[0][0]
     'R04.0'
     """
+    check_is_regular(path)
     columns = Columns(
         as_names(text_column), as_names(label_column), label_separator, encoding=encoding, delimiter=delimiter
     )

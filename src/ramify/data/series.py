@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -26,6 +27,15 @@ def plain_column(values: Any) -> Any:
 def is_lazy(values: Any) -> bool:
     """Whether these are a query of polars and not its rows yet."""
     return type(values).__module__.split(".")[0] == "polars" and hasattr(values, "collect")
+
+
+def is_mapping(values: Any) -> bool:
+    """Whether `items()` gives keys with values: a dict or alike, or a Series of pandas with its index.
+
+    >>> is_mapping({"N20.0": "kidney stone"}), is_mapping(["kidney stone"])
+    (True, False)
+    """
+    return isinstance(values, Mapping) or (hasattr(values, "items") and hasattr(values, "iloc") and values.ndim == 1)
 
 
 def only_column(table: Any) -> list[Any] | None:

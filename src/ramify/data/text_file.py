@@ -157,6 +157,9 @@ class TextFile:
         self.delimiter: str | None = None
         self._labels: list[tuple[str, ...]] | None = None
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.name)!r}, {self.kind})"
+
     def chunks(self, rows_at_once: int = CHUNK) -> Iterator[TextChunk]:
         """The rows of the file, some at a time; a file without rows raises."""
         count, labels = 0, list[tuple[str, ...]]()

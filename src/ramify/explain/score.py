@@ -131,6 +131,10 @@ class ExplainedLabel:
     def __rich__(self) -> Tree:
         return self._rich_root()
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """What a notebook shows: the text that `print` writes."""
+        printer.text(str(self))
+
 
 class RawExplanation(Protocol):
     """What `Model.explain` returns: columns and numbers, which `describe` puts into words."""

@@ -45,11 +45,13 @@ def label_frequency(Y: Any, path: str | PathLike[str] | None = None) -> Figure:
 
     figure = new_figure(9.6, 3.9, path)
     left, right = figure.subplots(1, 2)
-    left.plot(rank, counts[rank - 1], color=COLOURS[0], linewidth=2)
+    shown: dict[str, Any] = {"color": COLOURS[0], "linewidth": 2, "marker": "o" if len(rank) == 1 else None}
+    left.plot(rank, counts[rank - 1], **shown)
     left.set(xscale="log", yscale="log", xlabel="rank of the label", ylabel="positives of the label")
     few = n_labels - int((counts > 5).sum())
-    left.set_title(f"{few:,} of {plural(n_labels, 'label')} have 5 positives or fewer")
-    right.plot(rank, share[rank - 1], color=COLOURS[0], linewidth=2)
+    have = "has" if n_labels == 1 else "have"
+    left.set_title(f"{few:,} of {plural(n_labels, 'label')} {have} 5 positives or fewer")
+    right.plot(rank, share[rank - 1], **shown)
     for part, colour, marker in ((0.5, COLOURS[1], "o"), (0.9, COLOURS[2], "s")):
         needed = int(np.searchsorted(share, part - 1e-12)) + 1
         text = f"{part:.0%} of positives: {plural(needed, 'label')} ({percent(needed / n_labels)})"

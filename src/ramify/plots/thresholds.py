@@ -60,5 +60,5 @@ def f_measure(
     axes.set_xscale("log")
     axes.set_xlabel("1/c: cut of the estimates (STO, FTA), initial threshold (OFO)")
     axes.set_ylabel(f"{objective.partition('_')[0]} F in percent")
-    axes.legend(fontsize=8, frameon=False)
+    axes.legend(loc="upper left", bbox_to_anchor=(0, -0.14), ncols=len(curves))  # below: curves may be anywhere
     return finish(figure, path)

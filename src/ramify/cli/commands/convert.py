@@ -53,6 +53,7 @@ def convert(
     Texts are vectorised by TF-IDF, or like a model.
     npz files hold the names of labels and features; for other formats they are written beside OUT, one per line.
     """
+    from ramify.common import progress
     from ramify.data import save_npz, save_xmc
     from ramify.data.load import BY_SUFFIX
     from ramify.data.text_file import TEXT_FORMATS
@@ -67,16 +68,19 @@ def convert(
     if out.exists() and out.samefile(data):
         raise ValueError(f"{out} is the file to read\nhint: write to another one")
     columns = options.columns_of(text_column, label_column, label_separator, None, encoding, delimiter)
-    loaded = _load(data, format, columns, model, n_jobs(threads))
     target = to or _BY_SUFFIX.get(suffix, Target.xmc)
+    if target is Target.npz and out.suffix == ".gz":
+        raise ValueError(f"{out}: npz files are not compressed with gzip\nhint: use a name that ends in .npz")
     written = [out]
-    if target is Target.npz:
-        if out.suffix == ".gz":
-            raise ValueError(f"{out}: npz files are not compressed with gzip\nhint: use a name that ends in .npz")
-        save_npz(out, loaded.X, loaded.Y, label_names=loaded.label_names, feature_names=loaded.feature_names)
-    else:
-        (save_libsvm if target is Target.libsvm else save_xmc)(out, loaded.X, loaded.Y)
-        written += _write_names(out, labels=loaded.label_names, features=loaded.feature_names)
+    with progress.shown(output.is_watched()):
+        with progress.phase(f"reading {data.name}"):
+            loaded = _load(data, format, columns, model, n_jobs(threads))
+        with progress.phase(f"writing {out.name}"):
+            if target is Target.npz:
+                save_npz(out, loaded.X, loaded.Y, label_names=loaded.label_names, feature_names=loaded.feature_names)
+            else:
+                (save_libsvm if target is Target.libsvm else save_xmc)(out, loaded.X, loaded.Y)
+                written += _write_names(out, labels=loaded.label_names, features=loaded.feature_names)
     if json:
         facts = {"rows": loaded.n_rows, "features": loaded.n_features, "labels": loaded.n_labels}
         output.print_json(facts | {"format": target.value, "written": [str(path) for path in written]})
@@ -89,12 +93,12 @@ def convert(
 
 
 def _load(path: Path, format: Any, columns: Any, model: Path | None, threads: int) -> Any:
-    from ramify.cli.models import load_model
+    from ramify.cli.models import known_columns, load_model
     from ramify.cli.sources import Source
 
     loaded = None if model is None else load_model(model)
     if loaded is not None:
-        columns = options.known_columns(columns, loaded, path)
+        columns = known_columns(columns, loaded, path)
     source = Source(path)
     with source.errors():
         return _read(source.path, format, columns, loaded, threads)

@@ -41,7 +41,7 @@ def evaluate(
     """
     from ramify.cli.data import read_for
     from ramify.cli.evaluation import evaluate_model, print_report
-    from ramify.cli.models import load_model
+    from ramify.cli.models import known_columns, load_model
     from ramify.common import progress
 
     ks = parse_ks(k)
@@ -50,9 +50,9 @@ def evaluate(
     with progress.shown(output.is_watched()):
         with progress.phase("reading"):
             loaded = load_model(model, threads)
-            here = options.known_columns(columns, loaded, data)
+            here = known_columns(columns, loaded, data)
             rows = read_for(loaded, data, format, here, threads=n_jobs(threads), counter=counter)
-            there = options.known_columns(columns, loaded, train)
+            there = known_columns(columns, loaded, train)
             seen = None if train is None else read_for(loaded, train, None, there, threads=n_jobs(threads))
         with progress.phase("evaluating", counter if rows.is_text else None):
             report = evaluate_model(loaded, rows, ks=ks, depth=depth, train=seen)

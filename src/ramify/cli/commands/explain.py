@@ -38,7 +38,7 @@ def explain(
     Prints the path to the label: each node's probability, and the features that moved it up (+) or down (-).
     In a terminal, the words of a text that support the label are marked.
     """
-    from ramify.cli.models import load_to_query, parse_label
+    from ramify.cli.models import known_columns, load_to_query, parse_label
     from ramify.cli.rows import check_takes_text, one_row
 
     if (data is None) == (text is None):
@@ -46,7 +46,7 @@ def explain(
     loaded = load_to_query(model)
     if data is not None:
         columns = options.columns_of(text_column, encoding=encoding, delimiter=delimiter)
-        x = one_row(loaded, data, row, format, options.known_columns(columns, loaded, data))
+        x = one_row(loaded, data, row, format, known_columns(columns, loaded, data))
     else:
         check_takes_text(loaded, "--text")
         x = text

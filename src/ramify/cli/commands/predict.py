@@ -73,7 +73,7 @@ def predict(
     With --cluster, DATA may be many files, and --out is a directory: a file of answers for each, JSONL or Parquet.
     """
     from ramify.cli.answers import Output, answer_writer, parse_output
-    from ramify.cli.models import load_to_query, tuned_thresholds
+    from ramify.cli.models import known_columns, load_to_query, tuned_thresholds
     from ramify.cli.questions import ask, read_label_set
     from ramify.cli.rows import n_rows, rows_to_predict
     from ramify.common import progress
@@ -90,7 +90,7 @@ def predict(
         raise ValueError(f"{out} is the file to read, and --output {form.value} keeps none of it: write to another one")
     loaded = load_to_query(model, 1 if text else threads)
     columns = options.columns_of(text_column, None, label_separator, id_column, encoding, delimiter)
-    columns = options.known_columns(columns, loaded, data[0] if data else None, reads_labels=False)
+    columns = known_columns(columns, loaded, data[0] if data else None, reads_labels=False)
     limit: Any = threshold
     if top_k is None and threshold is None:
         limit = tuned_thresholds(loaded)

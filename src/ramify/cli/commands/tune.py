@@ -139,7 +139,7 @@ def _tune_thresholds(
 ) -> tuple[dict[str, Any], str]:
     """Tune thresholds and save them with the model. Returns a report, and the same in words."""
     from ramify.cli.evaluation import read_estimates
-    from ramify.cli.models import load_model, save_portable
+    from ramify.cli.models import known_columns, load_model, save_portable
     from ramify.common import progress
     from ramify.decide import choose_thresholds
     from ramify.decide.decisions import value_of
@@ -148,7 +148,7 @@ def _tune_thresholds(
     with progress.shown(output.is_watched()):
         with progress.phase("reading", counter := progress.RowCounter()):
             loaded = load_model(model, threads)
-            columns = options.known_columns(columns, loaded, data)
+            columns = known_columns(columns, loaded, data)
             answer, truth = read_estimates(loaded, data, format, columns, threads, tried, counter)
         with progress.phase("tuning"):
             found = estimates(answer, truth)
@@ -188,7 +188,7 @@ def _tune_latency(
 ) -> tuple[dict[str, Any], str]:
     """Try trees, choose one, train it on all rows and save it. Returns the curve as a report, and as a table."""
     from ramify.cli.data import read_for
-    from ramify.cli.models import check_target, load_model, save_portable
+    from ramify.cli.models import check_target, known_columns, load_model, save_portable
     from ramify.common import progress
     from ramify.models.plt.classifier import PLTClassifier
     from ramify.models.plt.pareto import LAMS, pareto_curve, parse_rule, with_lam
@@ -199,7 +199,7 @@ def _tune_latency(
         loaded = load_model(model, threads)
         if not isinstance(loaded, PLTClassifier):
             raise ValueError(f"only a PLTClassifier has a tree to choose, this is a {type(loaded).__name__}")
-        columns = options.known_columns(columns, loaded, data)
+        columns = known_columns(columns, loaded, data)
         rows = read_for(loaded, data, format, columns, threads=n_jobs(threads))
         X, y = rows.X, rows.classes() if loaded.is_multiclass_ else rows.Y
         settings: dict[str, Any] = {"k": k, "rule": rule, "validation": validation, "random_state": loaded.seed_}

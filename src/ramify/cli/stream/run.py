@@ -16,13 +16,14 @@ from ramify.base.stream_schema import StreamSchema
 from ramify.cli import output
 from ramify.cli.models import (
     check_target,
+    known_columns,
     labels_are_columns,
     learns_one_class,
     rows_learned,
     save_portable,
     takes_text,
 )
-from ramify.cli.options import columns_to_know, known_columns
+from ramify.cli.options import columns_to_know
 from ramify.cli.stream.input import Stopped, StopSignal, blocks_of, opened
 from ramify.cli.stream.resume import check_same_source, resumed
 from ramify.cli.stream.screen import Screen, screen_for

@@ -62,7 +62,7 @@ class Answers(NamedTuple):
 
 
 class MixtureModel(Model):
-    """P(label) = sum over the parts of weight * (the part's probability) ** exponent, the mean; or better for the best.
+    """The weighted mean of the parts' probabilities, each raised to the part's exponent first.
 
     With `stacking`, the candidates of a row, which are the FIRST_CANDIDATES best labels of each part, get another
     probability: the one that stacking gives, or if each row has one label, what the candidates' means sum up to is

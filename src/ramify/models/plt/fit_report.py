@@ -118,6 +118,10 @@ class FitReport(NamedTuple):
     def __str__(self) -> str:
         return "\n".join([*map(str, self.choices), self._solver()])
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """What a notebook shows: the text that `print` writes."""
+        printer.text(str(self))
+
     def _solver(self) -> str:
         if len(self.trials) < 2:
             return f"{self.setting}, as given"
