@@ -84,8 +84,8 @@ class Server:
         try:
             return json.load(urllib.request.urlopen(request, timeout=60))
         except urllib.error.HTTPError as error:
-            error.add_note(error.read(1000).decode())
-            raise
+            why = f"{error.reason}: {error.read(1000).decode()}"
+            raise urllib.error.HTTPError(error.url, error.code, why, error.headers, None) from None
 
     def get(self, path: str) -> Any:
         return json.load(urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=60))

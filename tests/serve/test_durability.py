@@ -387,6 +387,18 @@ def test_a_full_disk_is_said_and_nothing_is_half_committed(tmp_path):
 # --- the journal as data ---------------------------------------------------------------------------------------------
 
 
+def test_a_first_example_that_was_not_kept_settles_nothing(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with application(tmp_path / "live", is_new=True) as client:
+        with monkeypatch.context() as patched:
+            patched.setattr(client.writer.journal, "append", full)
+            assert client.learn(("a text", ["label"])).status_code == 507
+        rows = {"examples": [{"features": {"3": 1.0}, "labels": [7]}]}
+        assert client.post("/v1/learn", json=rows).status_code == 200
+
+
 def test_pruning_keeps_the_last_examples_and_the_counts(tmp_path):
     settings = {"keep_examples": 20, "checkpoint_seconds": 0.01}
     with application(tmp_path / "live", is_new=True, **settings) as client:

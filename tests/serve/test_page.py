@@ -139,6 +139,22 @@ def test_teaching_by_keyboard_alone(page, service):
     shows(page, "#taught", "^Learned")
 
 
+def test_an_empty_model_asks_for_its_first_label(browser, tmp_path):
+    with served(tmp_path / "empty") as service:
+        page = browser.new_page()
+        page.goto(service.address)
+        page.fill("#text", "kidney stone")
+        shows(page, "#none-chosen", "add its first one below")
+        assert page.locator("#learn").is_disabled()
+        page.fill("#add", "N20.0")
+        shows(page, "#found li", "New label")
+        page.keyboard.press("Enter")
+        page.click("#learn")
+        shows(page, "#taught", "^Learned and saved")
+        shows(page, "#answers .name", "^N20.0")
+        page.close()
+
+
 def test_a_label_that_is_chosen_already_is_said(page):
     type_text(page, "kidney stone")
     page.wait_for_selector("#chosen li:has-text('N20.0')")

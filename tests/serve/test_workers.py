@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from ramify import PLTClassifier
+from ramify.cli.commands.serve import serve
 from shared.serving import RAMIFY, SECONDS, served
 
 
@@ -105,3 +107,10 @@ main()
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode != 0
     assert "this model is broken" in done.stderr
+
+
+def test_every_option_is_an_environment_variable_as_well(tmp_path):
+    for name, parameter in inspect.signature(serve, eval_str=True).parameters.items():
+        assert parameter.annotation.__metadata__[0].envvar == f"RAMIFY_{name.upper()}"
+    with served(tmp_path / "live", RAMIFY_MULTICLASS="1") as service:
+        assert service.learn([("a", ["b", "c"])]).status_code == 422

@@ -57,7 +57,7 @@ class Writer:
         if self.journal is None:
             return
         self._loop = asyncio.get_running_loop()
-        self._lesson = Lesson(self.classifier, is_multiclass=self.journal.facts["is_multiclass"])
+        self._lesson = self._new_lesson()
         for piece in self.journal.after(0) if self._lesson.input is None else ():
             self._lesson.check(piece.examples)  # what the first examples settled
             if self._lesson.has_labels:
@@ -129,12 +129,21 @@ class Writer:
         if behind + len(examples) > self.settings.max_behind and behind > 0:
             raise self._too_many(behind)
         self._lesson.check(examples)
-        receipt = await self._committed(Batch(examples, key))
+        try:
+            receipt = await self._committed(Batch(examples, key))
+        except BaseException:
+            if self.journal.last + self._n_waiting + self._n_held == 0:
+                self._lesson = self._new_lesson()  # a first example that was not kept settles nothing
+            raise
         if receipt.is_conflict:
             raise Problem(
                 409, "this Idempotency-Key was used with other examples: use a new key", where="Idempotency-Key"
             )
         return {"n_examples": receipt.size, "version": receipt.last, "duplicate": receipt.is_duplicate}
+
+    def _new_lesson(self) -> Lesson:
+        assert self.journal is not None
+        return Lesson(self.classifier, is_multiclass=self.journal.facts["is_multiclass"])
 
     def _check_learns(self) -> None:
         assert self.learner is not None

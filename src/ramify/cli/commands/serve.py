@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from ramify.cli import options
 from ramify.cli.options import examples
 
 EXAMPLES = examples(
@@ -81,9 +80,13 @@ def serve(
     log_texts: Annotated[
         bool, typer.Option("--log-texts", envvar="RAMIFY_LOG_TEXTS", help="Log the texts of requests, too.")
     ] = False,
-    multiclass: options.Multiclass = False,
-    ngrams: options.Ngrams = 1,
-    seed: options.Seed = 0,
+    multiclass: Annotated[
+        bool, typer.Option("--multiclass", envvar="RAMIFY_MULTICLASS", help="--new: each row has exactly one label.")
+    ] = False,
+    ngrams: Annotated[
+        int, typer.Option(min=1, max=5, envvar="RAMIFY_NGRAMS", help="--new: most consecutive words in a feature.")
+    ] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, envvar="RAMIFY_SEED", help="--new: of the model.")] = 0,
 ) -> None:
     """Serve a model over HTTP, with a web page.
 

@@ -55,7 +55,7 @@ function show(labels, text, before = new Map()) {
   find("no-answers").hidden = labels.length > 0 || !text;
   const best = labels[0];
   find("status").textContent = best ? `Best: ${title(best)}, ${percent(best.probability)}.` : "";
-  suggest(labels.filter((one) => one.probability >= 0.5), text);
+  suggest(labels.filter((one) => one.probability >= 0.5), text, labels.length > 0);
   if (!text) hideWhy();
 }
 

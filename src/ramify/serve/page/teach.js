@@ -9,6 +9,7 @@ const SURE = 0.5; // a taught label shall be more likely than not
 let chosen = []; // entries with label and name
 let isEdited = false; // by hand: then answers no longer change it
 let about = "";
+let knowsNone = false; // a model without labels needs one to begin with
 let found = [];
 let selected = -1;
 let waiting = 0;
@@ -37,7 +38,8 @@ export function startTeaching({ onTaught }) {
 export const isChosen = (label) => chosen.some((one) => one.label === label);
 
 // The labels that the model believes in, as a start; a new text starts anew.
-export function suggest(labels, text) {
+export function suggest(labels, text, hasAnswers) {
+  knowsNone = text !== "" && !hasAnswers;
   if (isEdited && sameStart(text, about)) {
     about = text;
     draw();
@@ -55,9 +57,11 @@ const sameStart = (one, other) => one !== "" && other !== "" && (one.startsWith(
 // Labels chosen for one text must not be taught with another one, of which no answer has come yet.
 const isAnswered = (text) => text === about || (isEdited && sameStart(text, about));
 
+const canTeach = (text) => text !== "" && isAnswered(text) && (chosen.length > 0 || !knowsNone);
+
 export function noteText() {
   find("taught").textContent = "";
-  find("learn").disabled = !currentText() || !isAnswered(currentText());
+  find("learn").disabled = !canTeach(currentText());
 }
 
 export function toggle(entry) {
@@ -75,9 +79,13 @@ function draw() {
     }),
   );
   const text = currentText();
-  find("learn").disabled = !text || !isAnswered(text);
+  find("learn").disabled = !canTeach(text);
   find("none-chosen").hidden = chosen.length > 0;
-  find("none-chosen").textContent = text ? "None. Accept a label with +, or add one below. If you teach now, it learns that none applies." : "Type a text first. Then accept or remove labels, and teach.";
+  find("none-chosen").textContent = !text
+    ? "Type a text first. Then accept or remove labels, and teach."
+    : knowsNone
+      ? "None. The model knows no label yet: add its first one below."
+      : "None. Accept a label with +, or add one below. If you teach now, it learns that none applies.";
   document.dispatchEvent(new Event("chosen"));
 }
 
