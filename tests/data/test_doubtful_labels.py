@@ -7,9 +7,11 @@ import unicodedata
 import warnings
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ramify import PLTClassifier
-from ramify.data.doubtful_labels import doubts_about
+from ramify.data.doubtful_labels import _BETWEEN, _are_tidy, _is_tidy, doubts_about
 
 TEXTS = ["acute chest pain", "nausea and vomiting"]
 
@@ -40,3 +42,9 @@ def test_labels_that_look_different_are_not():
         warnings.simplefilter("error")
         PLTClassifier().fit([TEXTS[0]] * len(labels), [[label] for label in labels])
         PLTClassifier().fit(TEXTS, [1, 2])
+
+
+@given(st.sets(st.text(st.sampled_from("ab \u00fcu\u0308\u200b\x1f\n"), max_size=4)))
+def test_labels_together_are_tidy_if_each_is(labels):
+    together = _BETWEEN.join(["", *labels, ""])
+    assert _are_tidy(together, len(labels)) == all(map(_is_tidy, labels))

@@ -208,3 +208,9 @@ def test_text_that_is_no_known_format_is_shown_with_advice(tmp_path):
     (tmp_path / "a.txt").write_text("title|tags\nred|colour\n")
     with pytest.raises(DataError, match=r"line 1: this is no format .* 'title\|tags'\nhint: .*--text-column"):
         load_data(tmp_path / "a.txt")
+
+
+def test_a_single_numpy_array_is_no_data_set(tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros((2, 2)))
+    with pytest.raises(DataError, match=r"a.npy: this is one numpy array, without labels\nhint: ramify.data.save_npz"):
+        load_data(tmp_path / "a.npy")

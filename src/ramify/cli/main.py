@@ -63,7 +63,9 @@ def run(arguments: Sequence[str]) -> int:
         return _exit_code(error)
 
 
-def _print_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
+def _print_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
     """Show a warning for users without the place in the library that it comes from, any other as Python does."""
     from ramify.cli.output import visible_lines
 
@@ -147,7 +149,8 @@ def _exit_code_of_command(error: BaseException) -> int:
         print_error(message, hint or None)
         return 2
     if isinstance(error, OSError):
-        print_error(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        said = error.strerror or str(error)
+        print_error(f"{error.filename}: {said}" if error.filename else said)
         return 2
     if isinstance(error, MemoryError):
         print_error(f"not enough memory ({error})" if str(error) else "not enough memory", "try fewer rows at once")

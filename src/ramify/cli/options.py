@@ -6,6 +6,7 @@ import io
 import json
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -290,18 +291,27 @@ def _numbers(text: str, kind: Callable[[str], Any], least: int, most: int | None
 
 
 def parse_assignments(given: list[str] | None, flag: str, example: str) -> dict[str, Any]:
-    """Values of a flag that takes NAME=VALUE: JSON where it is JSON, otherwise text.
+    """Values of a flag that takes NAME=VALUE: JSON where it is JSON, numbers with commas, otherwise text.
 
     >>> parse_assignments(["lam=0.5", "frequency=greedy", "direct=true"], "--tree-option", "lam=0.5")
     {'lam': 0.5, 'frequency': 'greedy', 'direct': True}
+    >>> parse_assignments(["weights=1,0.5", "parts=plt,fastxml"], "--set", "n_candidates=50")
+    {'weights': [1, 0.5], 'parts': 'plt,fastxml'}
     """
     found: dict[str, Any] = {}
     for text in given or []:
         name, equals, value = text.partition("=")
         if not (name and equals and value):
             raise ValueError(f"{flag} takes NAME=VALUE, such as {example}; got {text!r}")
-        try:
-            found[name] = json.loads(value)
-        except (ValueError, RecursionError):
-            found[name] = value
+        found[name] = _json_or_text(value)
     return found
+
+
+def _json_or_text(value: str) -> Any:
+    """What JSON reads, numbers with commas between them as a list, or else the text itself."""
+    for text, kinds in ((value, object), (f"[{value}]", int | float)):
+        with suppress(ValueError, RecursionError):
+            read = json.loads(text)
+            if kinds is object or all(isinstance(one, kinds) for one in read):
+                return read
+    return value

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 # How programs write a missing value. "NA" and "None" are labels, too: Namibia, a finding.
 _MISSING = frozenset({"nan", "NaN", "NAN", "<NA>", "NaT", "null", "NULL", "#N/A", "N/A", "n/a"})
 _LIST_STARTS = ("['", '["')
+_BETWEEN = "\x1f"  # not printable, so in no tidy label
 
 
 def doubts_about(labels: Iterable[str]) -> list[str]:
@@ -19,10 +20,11 @@ def doubts_about(labels: Iterable[str]) -> list[str]:
     []
     """
     labels = set(labels)
+    together = _BETWEEN.join(["", *labels, ""])  # faster to search than a million labels one by one
     doubts = []
     if "" in labels:
         doubts.append("one label is the empty text: leave it out where a row has no label")
-    alike = _first_look_alikes(labels)
+    alike = None if _are_tidy(together, len(labels)) else _first_look_alikes(labels)
     if alike is not None:
         one, other = sorted(alike, key=lambda label: (len(label), label))
         doubts.append(
@@ -32,8 +34,8 @@ def doubts_about(labels: Iterable[str]) -> list[str]:
     missing = min(labels & _MISSING, default=None)
     if missing is not None:
         doubts.append(f"the label {missing!r} looks like a missing value: leave it out where a row has no label")
-    unsplit = min((label for label in labels if label.startswith(_LIST_STARTS)), default=None)
-    if unsplit is not None:
+    if any(f"{_BETWEEN}{start}" in together for start in _LIST_STARTS):
+        unsplit = min(label for part in labels for label in part.split(_BETWEEN) if label.startswith(_LIST_STARTS))
         doubts.append(f"the label {unsplit!r:.60} looks like a list that was written as text: give its parts")
     return doubts
 
@@ -48,6 +50,16 @@ def _first_look_alikes(labels: set[str]) -> tuple[str, str] | None:
             return label, other
         seen[tidied] = label
     return None
+
+
+def _are_tidy(together: str, n_labels: int) -> bool:
+    """Whether each of the labels that are joined here is tidy."""
+    return (
+        together.count(_BETWEEN) == n_labels + 1
+        and together.replace(_BETWEEN, "").isprintable()
+        and not any(odd in together for odd in ("  ", f" {_BETWEEN}", f"{_BETWEEN} "))
+        and unicodedata.is_normalized("NFC", together)
+    )
 
 
 def _is_tidy(label: str) -> bool:

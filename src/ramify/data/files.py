@@ -73,6 +73,9 @@ def check_is_text(start: bytes, path: PathLike, *, is_decoded: bool = False) -> 
     if start.startswith(ZIP_MAGIC):
         raise DataError("this is a zip archive, not text", path, hint='if it is an npz file, use format="npz"')
     has_mark = start[:2] in WIDE_MARKS or start[:4] == b"\0\0\xfe\xff"
+    if start.startswith(b"\x93NUMPY"):
+        hint = "ramify.data.save_npz writes arrays with their labels to a file for training"
+        raise DataError("this is one numpy array, without labels", path, hint=hint)
     if b"\0" in start and not (is_decoded and has_mark):
         hint = "check that it is the right file; if it is text, give its --encoding, such as utf-16"
         marked = "save it as UTF-8 text, or, if it is a table, give --encoding utf-16"

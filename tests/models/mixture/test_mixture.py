@@ -168,6 +168,7 @@ def test_parts_have_names_parameters_and_copies():
         ({"parts": [("a", PLTClassifier()), ("a", PLTClassifier())]}, "distinct strings"),
         ({"weights": [1.0]}, "weights must be None or 3 numbers"),
         ({"weights": [1.0, -1.0, 1.0]}, "weights must be None or 3 numbers"),
+        ({"weights": "1,2,3"}, "weights must be None or 3 numbers of at least 0, one per part, got '1,2,3'"),
         ({"held_out": 1.0}, "held_out must leave rows"),
     ],
 )

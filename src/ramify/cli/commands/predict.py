@@ -146,13 +146,13 @@ def _on_cluster(
     columns: Columns,
 ) -> None:
     from ramify import cluster
-    from ramify.cli.models import load_to_query, tuned_thresholds
+    from ramify.cli.models import known_columns, load_to_query, tuned_thresholds
     from ramify.cluster.split import is_split
 
     if not files or out is None:
         raise ValueError("--cluster needs data files, and a directory for the answers: --out DIR")
     loaded = load_to_query(model / "top" if is_split(model) else model, threads)
-    columns = options.known_columns(columns, loaded, reads_labels=False)
+    columns = known_columns(columns, loaded, None, reads_labels=False)  # None: each file may have another encoding
     if top_k is None and limit is None:
         limit = tuned_thresholds(loaded)
         top_k = 5 if limit is None else None

@@ -132,7 +132,10 @@ class MixtureClassifier(_BaseComposition, ExtremeClassifier):  # type: ignore[mi
         for part in self._given().values():
             check_no_hierarchy(type(self).__name__, part)
         if self.weights is not None:
-            weights = np.asarray(self.weights, dtype=np.float64)
+            try:
+                weights = np.asarray(self.weights, dtype=np.float64)
+            except (TypeError, ValueError):
+                weights = np.zeros(0)
             if weights.shape != (n_parts,) or not (np.isfinite(weights) & (weights >= 0)).all() or not weights.any():
                 raise ValueError(
                     f"weights must be None or {n_parts} numbers of at least 0, one per part, got {self.weights!r}"
