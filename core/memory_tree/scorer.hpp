@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -66,7 +67,8 @@ public:
                const MemoryStore& store, double* pull, const StepSettings& step) {
         double right = 0.0;
         for (std::size_t k = 0; k < neighbours.size(); ++k) right += neighbours[k].share * reward[k];
-        if (!(right > 0.0)) return;  // no neighbour is right: the routers must learn that, not the scorer
+        // No neighbour is right: the routers must learn that, not the scorer. Smaller shares have no inverse in double.
+        if (!(right >= std::numeric_limits<double>::min())) return;
         const double beta = sharpness();
         double of_sharpness = 0.0;
         for (std::size_t k = 0; k < neighbours.size(); ++k) {

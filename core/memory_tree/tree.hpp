@@ -188,14 +188,28 @@ private:
                 s.candidates[n++] = s.candidates[k];
         }
         s.candidates.resize(n);
+        if (settings_.has_one_against_rest)
+            set_by_log_odds(x, s.candidates);
+        else
+            for (Candidate& c : s.candidates) c.probability = std::min(c.vote, 1.0);
+        if (!settings_.is_multiclass) return;
         double total = 0.0;
-        for (Candidate& c : s.candidates) {
-            c.probability = settings_.has_one_against_rest ? logistic(one_against_rest_.log_odds(x, c.label, c.vote))
-                                                           : std::min(c.vote, 1.0);
-            total += c.probability;
-        }
-        if (settings_.is_multiclass && total > 0)
+        for (const Candidate& c : s.candidates) total += c.probability;
+        if (total > 0)
             for (Candidate& c : s.candidates) c.probability /= total;
+    }
+
+    void set_by_log_odds(std::span<const Entry> x, std::span<Candidate> candidates) const {
+        double best = -std::numeric_limits<double>::infinity();
+        for (Candidate& c : candidates) {
+            c.probability = one_against_rest_.log_odds(x, c.label, c.vote);
+            best = std::max(best, c.probability);
+        }
+        // Long rows have odds whose probabilities are all zero in double. The shares of one class follow from their
+        // differences: so far down, the logistic function is the exponential one.
+        const bool by_difference = settings_.is_multiclass && best < -30.0;
+        for (Candidate& c : candidates)
+            c.probability = by_difference ? std::exp(c.probability - best) : logistic(c.probability);
     }
 
     std::uint32_t same_among_neighbours(std::span<const Entry> x, std::span<const std::int32_t> labels,

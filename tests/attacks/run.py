@@ -3,9 +3,12 @@
     python tests/attacks/run.py --inputs 1000000 --seed 7
 
 An attack is a function attack_*(count, seed) -> Counter of outcomes in a module of this folder. If it takes more
-parameters, their values are those of the test that calls it. All attacks get the same share of the time, so quick ones
-run most of the inputs. What an attack raises is a failure, and so are the outcomes that it writes in capitals, hanging,
-and ends by a signal.
+parameters, their values are those of the test that calls it. All attacks get the same share of the processors' time, so
+quick ones run most of the inputs; but each runs at least one of LEAST_SHARE inputs. What an attack raises is a failure,
+and so are the outcomes that it writes in capitals, hanging, and ends by a signal.
+
+The work is shared by as many processes as the machine has processors (--jobs), each with seeds of its own. A process
+that a signal ends is a failure, too: its seed and the attack it ran are printed.
 
 Files lie in memory (/dev/shm) if that is possible: a disk waits for its journal whenever a file is written again, and
 for most attacks that took 90 % of the time.
@@ -18,8 +21,10 @@ import faulthandler
 import importlib
 import inspect
 import itertools
+import json
 import math
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -30,6 +35,13 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 FIRST_ROUND, ROUND_SECONDS = 4, 2.0
+LEAST_SHARE = 10_000  # of a million inputs, every attack runs at least a hundred
+SEEDS_OF_A_JOB = 10_000_000
+
+
+def processor_seconds():
+    """Of this process and its children: on a busy machine, attacks that started processes got too little otherwise."""
+    return sum(os.times()[:4])
 
 
 class Attack:
@@ -44,7 +56,7 @@ class Attack:
     def run(self, most, seed):
         pace = self.n_inputs / self.seconds if self.seconds > 0 else 0.0
         count = max(1, min(most, FIRST_ROUND if self.n_inputs == 0 else max(FIRST_ROUND, int(pace * ROUND_SECONDS))))
-        start, n_run = time.perf_counter(), count
+        start, n_run = processor_seconds(), count
         try:
             self.outcomes += self.function(count, seed + self.n_rounds, **self.values)
         except Exception as error:
@@ -52,8 +64,18 @@ class Attack:
             self.failures.append(f"seed {seed + self.n_rounds}, {count} inputs: {type(error).__name__}: {error}")
             traceback.print_exc()
         self.n_inputs, self.n_rounds = self.n_inputs + n_run, self.n_rounds + 1
-        self.seconds += time.perf_counter() - start
+        self.seconds += processor_seconds() - start
         return n_run
+
+    def found(self):
+        """What a process tells the one that started it."""
+        return {name: getattr(self, name) for name in ("name", "outcomes", "failures", "n_inputs", "seconds")}
+
+    def add(self, found):
+        self.outcomes += Counter(found["outcomes"])
+        self.failures += found["failures"]
+        self.n_inputs += found["n_inputs"]
+        self.seconds += found["seconds"]
 
     @property
     def is_bad(self):
@@ -107,33 +129,77 @@ def use_memory_for_files():
         os.environ["TMPDIR"] = tempfile.tempdir = str(memory)
 
 
+def run_share(attacks, given, left, least, seed):
+    """Run `left` inputs in this process, and at least `least` of each attack."""
+    end = time.monotonic() + given.seconds
+    while attacks and time.monotonic() < end:
+        too_few = [attack for attack in attacks if attack.n_inputs < least]
+        if left <= 0 and not too_few:
+            break
+        attack = min(attacks if left > 0 else too_few, key=lambda attack: attack.seconds)
+        print(f"{left:,} inputs left; {attack.name}, seed {seed + attack.n_rounds}", file=sys.stderr, flush=True)
+        left -= attack.run(left if left > 0 else least - attack.n_inputs, seed)
+        if given.found:  # a process that a signal ends has told all but its last round
+            Path(given.found).write_text(json.dumps([attack.found() for attack in attacks]))
+
+
+def run_jobs(attacks, given):
+    """Share the work among processes; returns what ended them too early."""
+    command = [sys.executable, __file__, "--jobs", "1", "--seconds", str(given.seconds), "--only", given.only]
+    jobs = []
+    with tempfile.TemporaryDirectory(prefix="ramify-attacks-") as folder:
+        for k in range(given.jobs):
+            inputs = given.inputs // given.jobs + (k < given.inputs % given.jobs)
+            mine = ["--inputs", str(inputs), "--seed", str(given.seed + k * SEEDS_OF_A_JOB), "--found", f"{folder}/{k}"]
+            with open(f"{folder}/{k}.log", "wb") as log:
+                jobs.append(subprocess.Popen([*command, *mine], stderr=log, stdout=subprocess.DEVNULL))
+        ended = []
+        by_name = {attack.name: attack for attack in attacks}
+        for k, job in enumerate(jobs):
+            code, log = job.wait(), Path(f"{folder}/{k}.log").read_text(errors="replace").splitlines()
+            if code not in (0, 1):
+                ended.append(f"process {k} ended with {code}; it said last:\n" + "\n".join(log[-60:]))
+            for line in log:
+                if not line.endswith(tuple("0123456789")) or "inputs left; " not in line:
+                    print(line, file=sys.stderr)
+            found = Path(f"{folder}/{k}")
+            for attack in json.loads(found.read_text()) if found.exists() else []:
+                by_name[attack["name"]].add(attack)
+    return ended
+
+
 def main():
     parser = argparse.ArgumentParser(description="Run every attack and print how often each outcome occurred.")
     parser.add_argument("--inputs", type=int, default=10_000, help="inputs of all attacks together")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=math.inf, help="stop after about this time")
     parser.add_argument("--only", default="", help="only attacks whose name contains this")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes that share the work")
+    parser.add_argument("--found", help="file for what was found, as JSON")
     given = parser.parse_args()
     use_memory_for_files()
     faulthandler.enable()
     warnings.simplefilter("ignore")
     sys.path.insert(0, str(HERE.parent))
     attacks = [attack for attack in find_attacks() if given.only in attack.name]
-    left, end = given.inputs, time.monotonic() + given.seconds
-    while left > 0 and attacks and time.monotonic() < end:
-        attack = min(attacks, key=lambda attack: attack.seconds)
-        print(f"{given.inputs - left:,} inputs; {attack.name}, seed {given.seed + attack.n_rounds}", file=sys.stderr)
-        left -= attack.run(left, given.seed)
+    ended = []
+    if given.jobs > 1:
+        ended = run_jobs(attacks, given)
+    else:
+        run_share(attacks, given, given.inputs, given.inputs // LEAST_SHARE, given.seed)
     total = Counter()
     for attack in attacks:
         outcomes = ", ".join(f"{name} {n:,}" for name, n in attack.outcomes.most_common())
-        print(f"{attack.name}: {attack.n_inputs:,} inputs in {attack.seconds:.0f} s: {outcomes}")
+        pace = f"{attack.n_inputs / attack.seconds:.0f}/s" if attack.seconds else "not run"
+        print(f"{attack.name}: {attack.n_inputs:,} inputs in {attack.seconds:.0f} s ({pace}): {outcomes}")
         for failure in attack.failures:
             print(f"  FAILED: {failure}")
         total += attack.outcomes
     n_inputs = sum(attack.n_inputs for attack in attacks)
     print(f"all {n_inputs:,}: " + ", ".join(f"{name} {n:,}" for name, n in total.most_common()))
-    return 1 if any(attack.is_bad for attack in attacks) else 0
+    for reason in ended:
+        print(f"FAILED: {reason}")
+    return 1 if ended or any(attack.is_bad for attack in attacks) else 0
 
 
 if __name__ == "__main__":

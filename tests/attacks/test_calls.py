@@ -270,6 +270,19 @@ def test_functions_answer_broken_arrays_or_reject_them():
     assert {"ok", "ValueError"} == set(outcomes)
 
 
+@pytest.mark.parametrize("part", ["data", "indptr"])
+def test_a_sparse_array_that_cannot_be_printed_is_no_number(part):
+    broken_array = sparse.csr_array(np.eye(3))
+    setattr(broken_array, part, "x" if part == "data" else None)
+    with pytest.raises(ValueError, match="frequency must be a number between 0 and 1, got a broken csr_array"):
+        trees.effective_frequency(np.eye(3), broken_array)
+
+
+def test_depths_that_are_no_numbers_are_rejected():
+    with pytest.raises(ValueError, match="depth must contain real numbers, got dtype"):
+        metrics.expected_depth_at_k(np.eye(3), np.array(["1", "2", "3"]), 2)
+
+
 # --- classifiers ------------------------------------------------------------------------------------------------------
 
 

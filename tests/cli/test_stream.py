@@ -14,8 +14,8 @@ import pytest
 
 import ramify
 from cli_workspace import fresh_copy
+from ramify.cli.lock import only_stream
 from ramify.cli.main import run
-from ramify.cli.stream.lock import only_stream
 
 
 @pytest.fixture
@@ -304,3 +304,29 @@ def test_a_second_stream_on_the_same_directory_is_rejected_with_the_process_of_t
     feed(monkeypatch, b"".join(rows(folder, 0, 20)))
     assert run(["stream", "--model", "new", "--format", "xmc"]) == 0
     assert not list(Path().glob(".*lock"))
+
+
+@pytest.mark.parametrize("command", ["train", "tune"])
+def test_a_model_that_a_stream_holds_is_not_replaced_behind_its_back(folder, capsys, command):
+    """The stream would replace what was trained or tuned with its next save, and both would report success."""
+    before = {file.name: file.read_bytes() for file in Path("model").iterdir()}
+    with only_stream(Path("model")):
+        assert run([command, "train.txt", "--model", "model"]) == 2
+    assert f"in use by ramify stream, process {os.getpid()}" in capsys.readouterr().err
+    assert {file.name: file.read_bytes() for file in Path("model").iterdir()} == before
+    assert run([command, "train.txt", "--model", "model"]) == 0
+    assert not list(Path().glob(".*lock"))
+
+
+def test_the_lock_lies_in_the_directory_where_nothing_else_may_be_written(folder, monkeypatch):
+    """As in a container with a volume for the model."""
+    Path("volume").mkdir()
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != Path.cwd() and access(path, mode))
+    with only_stream(Path("volume")):
+        assert [file.name for file in Path("volume").iterdir()] == [".stream-lock"]
+        with pytest.raises(ValueError, match="in use by"), only_stream(Path("volume")):
+            pass
+    assert not list(Path("volume").iterdir())
+    (Path("volume") / ".stream-lock").touch()  # left by a process that was killed
+    assert run(["train", "train.txt", "--model", "volume"]) == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 
@@ -157,10 +158,14 @@ class MemoryTwin:
         return neighbours, self.probabilities(x, sorted(votes.items()))
 
     def probabilities(self, x, votes):
-        answer = []
-        for label, vote in votes:
-            p = logistic(self.log_odds(x, label, vote)) if self.has_one_against_rest else min(vote, 1.0)
-            answer.append([label, vote, p])
+        if self.has_one_against_rest:
+            odds = [self.log_odds(x, label, vote) for label, vote in votes]
+            best = max(odds, default=0.0)
+            far_down = self.is_multiclass and best < -30
+            values = [math.exp(one - best) if far_down else logistic(one) for one in odds]
+        else:
+            values = [min(vote, 1.0) for _, vote in votes]
+        answer = [[label, vote, p] for (label, vote), p in zip(votes, values, strict=True)]
         if self.is_multiclass and answer:
             total = 0.0
             for _, _, p in answer:
@@ -227,7 +232,7 @@ class MemoryTwin:
         right = 0.0
         for (_, _, share), reward in zip(neighbours, rewards, strict=True):
             right += share * reward
-        if not right > 0:
+        if not right >= sys.float_info.min:
             return
         beta, of_sharpness, pull = math.exp(self.log_sharpness.value), 0.0, {}
         for (example, score, share), reward in zip(neighbours, rewards, strict=True):

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from ramify.cli import output
 from ramify.cli.options import n_jobs
 from ramify.cli.sources import is_stream
@@ -77,10 +79,20 @@ def save_portable(classifier: Any, path: Path) -> None:
     classifier.set_params(n_jobs=threads)
 
 
+def claim_target(path: Path, context: typer.Context) -> None:
+    """Check the directory, and hold it while the command runs: no stream or service may write there meanwhile."""
+    from ramify.cli.lock import only_stream
+
+    check_target(path)
+    context.with_resource(only_stream(path, f"ramify {context.info_name}"))
+
+
 def check_target(path: Path) -> None:
     """Refuse a directory that the model cannot be saved to, before the training and not after it."""
+    from ramify.cli.lock import LOCK
+
     if path.is_dir():
-        if any(path.iterdir()) and not (path / MANIFEST).exists():
+        if any(entry.name != LOCK for entry in path.iterdir()) and not (path / MANIFEST).exists():
             raise DataError("the directory is not empty and holds no model", path, hint="choose an empty or new one")
         place = path
     elif os.path.lexists(path):

@@ -85,7 +85,7 @@ def as_indicator(Y: Any, name: str, *, n_labels: int | None = None) -> csr_array
         if dense.ndim == 1:
             return _one_hot(dense, name, n_labels)
         _check_two_dimensions(dense, name)
-        _check_numbers(dense.dtype, name)
+        check_real(dense.dtype, name)
         array = csr_array(dense)
     wrong = (array.data != 0) & (array.data != 1)
     if wrong.any():
@@ -107,7 +107,7 @@ def as_scores(P: Any, name: str = "P") -> csr_array:
     else:
         dense = _dense(P, name)
         _check_two_dimensions(dense, name)
-        _check_numbers(dense.dtype, name)
+        check_real(dense.dtype, name)
         n_rows, n_columns = dense.shape
         indices = np.tile(np.arange(n_columns, dtype=np.int64), n_rows)
         indptr = np.arange(n_rows + 1, dtype=np.int64) * n_columns
@@ -186,7 +186,7 @@ def _canonical(array: Any, name: str) -> csr_array:
     if array.ndim != 2:
         raise ValueError(f"{name} must have two dimensions (rows, labels), got a sparse array with {array.ndim}")
     check_parts(name, array)
-    _check_numbers(array.dtype, name)
+    check_real(array.dtype, name)
     if array.shape[1] > MAX_LABELS:
         raise ValueError(f"{name} has {array.shape[1]} columns; at most {MAX_LABELS} labels are supported")
     csr = check_csr(name, array, is_copied=True)
@@ -227,7 +227,7 @@ def _check_two_dimensions(dense: NDArray[Any], name: str) -> None:
         raise ValueError(f"{name} must have two dimensions (rows, labels), got shape {dense.shape}")
 
 
-def _check_numbers(dtype: np.dtype[Any], name: str) -> None:
+def check_real(dtype: np.dtype[Any], name: str) -> None:
     if dtype.kind not in "biuf":
         raise ValueError(f"{name} must contain real numbers, got dtype {dtype}")
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ramify.metrics._inputs import as_indicator, as_positive_integer, as_scores, rows_of
+from ramify.metrics._inputs import as_indicator, as_positive_integer, as_scores, check_real, rows_of
 from ramify.metrics.ranking import top_positions
 
 
@@ -25,6 +25,7 @@ def expected_depth_at_k(P: Any, depth: ArrayLike, k: int = 1) -> float:
     depths = np.asarray(depth)
     if depths.shape != (scores.shape[1],):
         raise ValueError(f"depth must have one number for each of {scores.shape[1]} labels, got shape {depths.shape}")
+    check_real(depths.dtype, "depth")
     if scores.shape[0] == 0:
         return float("nan")
     positions = top_positions(scores, min(k, int(scores.shape[1])))

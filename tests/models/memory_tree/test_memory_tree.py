@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.datasets import load_digits
 
 import ramify
 from ramify import MemoryTreeClassifier, progressive
@@ -221,3 +222,22 @@ def test_a_sparse_and_a_dense_row_of_any_width_are_alike():
     clf = MemoryTreeClassifier(random_state=0).partial_fit(FEW.X, classes(FEW))
     wider = sparse.hstack([FEW_TEST.X[:20], sparse.csr_array((20, 7))]).tocsr()
     assert clf.predict_labels(wider) == clf.predict_labels(FEW_TEST.X[:20].toarray())
+
+
+def test_long_rows_leave_finite_weights():
+    """The share of the right neighbours was so small that its inverse is infinite: all weights became NaN."""
+    X, y = load_digits(return_X_y=True)  # rows have a length of 62
+    with pytest.warns(UserWarning, match="length of about 62"):
+        clf = MemoryTreeClassifier(normalize=False, random_state=0).fit(X[:1200], y[:1200])
+    assert all(np.isfinite(values).all() for values in clf.model_.learner.state().values())
+    np.testing.assert_allclose(clf.predict_proba(X[1200:]).sum(axis=1), 1, atol=1e-5)
+    assert clf.score(X[1200:], y[1200:]) > 0.6
+
+
+def test_one_of_the_classes_is_answered_for_a_row_far_away():
+    """The odds of all classes were so small that all probabilities were zero, and class 0 the answer."""
+    X, y = load_digits(return_X_y=True)
+    X /= 62
+    clf = MemoryTreeClassifier(normalize=False, random_state=0).fit(X[:1200], y[:1200])
+    far = clf.predict_proba(X[1200:] * 1e6)
+    np.testing.assert_allclose(far.sum(axis=1), 1, atol=1e-5)

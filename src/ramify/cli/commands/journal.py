@@ -50,7 +50,7 @@ def check(path: Where) -> None:
 @app.command()
 def repair(path: Where) -> None:
     """Keep every example that can be read; the damaged file stays under another name."""
-    from ramify.cli.stream.lock import only_stream
+    from ramify.cli.lock import only_stream
     from ramify.serve.repair import repair as repaired
     from ramify.serve.store import journal_at
 

@@ -101,7 +101,7 @@ def serve(
         raise ImportError(f"`ramify serve` needs {error.name}: pip install 'ramify[serve]'") from None
     import asyncio
 
-    from ramify.cli.stream.lock import only_stream
+    from ramify.cli.lock import only_stream
     from ramify.serve.logs import log_as_json
     from ramify.serve.settings import Settings
     from ramify.serve.supervisor import Supervisor, bind, check_settings

@@ -168,13 +168,13 @@ def train(
     from ramify.cli.classifiers import new_classifier, online_name
     from ramify.cli.data import read_for, read_journal, read_labelled
     from ramify.cli.evaluation import evaluate_model, print_report
-    from ramify.cli.models import check_target, learns_one_class, save_portable, training_facts, training_in_words
+    from ramify.cli.models import claim_target, learns_one_class, save_portable, training_facts, training_in_words
     from ramify.cli.names import read_names_for
     from ramify.cli.sources import is_stream
     from ramify.common import progress
     from ramify.data.load import find_format
 
-    check_target(model)
+    claim_target(model, context)
     name = online_name(classifier.value) if is_online else classifier.value
     flags = {given: v for given, v in options.given_flags(context).items() if given not in _NOT_OF_CLASSIFIER}
     trained = new_classifier(name, flags, settings, seed=seed, threads=threads)

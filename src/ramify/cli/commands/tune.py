@@ -55,6 +55,7 @@ class TuneObjective(str, Enum):
 
 
 def tune(
+    context: typer.Context,
     data: DataFile,
     model: ModelDirectory,
     objective: Annotated[
@@ -98,10 +99,11 @@ def tune(
     With --objective latency: train trees between similarity and frequency on most of the rows, measure them on the
     rest, and train the one that the rule chooses on all rows. The model's other settings stay as they are.
     """
-    from ramify.cli.models import check_target
+    from ramify.cli.models import claim_target
 
     columns = options.columns_of(text_column, label_column, label_separator, None, encoding, delimiter)
     target = model if out is None else out
+    claim_target(target, context)
     if objective is TuneObjective.latency:
         lams = None if lam is None else parse_lams(lam)
         report, words = _tune_latency(
@@ -114,7 +116,6 @@ def tune(
                 stream.write((output.json_line(report) + "\n").encode())
     else:
         tried = parse_cs(c)
-        check_target(target)
         choice = {"method": method.value, "objective": objective.value, "common": common, "empty": empty.value}
         report, words = _tune_thresholds(
             data, model, target, format, columns, threads, tried=tried, folds=folds, **choice
@@ -188,13 +189,12 @@ def _tune_latency(
 ) -> tuple[dict[str, Any], str]:
     """Try trees, choose one, train it on all rows and save it. Returns the curve as a report, and as a table."""
     from ramify.cli.data import read_for
-    from ramify.cli.models import check_target, known_columns, load_model, save_portable
+    from ramify.cli.models import known_columns, load_model, save_portable
     from ramify.common import progress
     from ramify.models.plt.classifier import PLTClassifier
     from ramify.models.plt.pareto import LAMS, pareto_curve, parse_rule, with_lam
 
     parse_rule(rule)
-    check_target(target)
     with progress.shown(output.is_watched()):
         loaded = load_model(model, threads)
         if not isinstance(loaded, PLTClassifier):

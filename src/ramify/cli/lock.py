@@ -1,4 +1,4 @@
-"""One process that learns per model directory: another is rejected with the name and process id of the first."""
+"""One process that writes a model directory: another is rejected with the name and process id of the first."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+LOCK = ".stream-lock"
+
 
 @contextlib.contextmanager
 def only_stream(model: Path, command: str = "ramify stream", patience: float = 0.0) -> Iterator[None]:
@@ -17,7 +19,7 @@ def only_stream(model: Path, command: str = "ramify stream", patience: float = 0
     `patience`: seconds to wait for a process that is just ending.
     """
     model = model.resolve()
-    path = model.parent / f".{model.name}.stream-lock"
+    path = _place(model)
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = _locked(path, model, time.monotonic() + patience)
     try:
@@ -27,6 +29,12 @@ def only_stream(model: Path, command: str = "ramify stream", patience: float = 0
     finally:
         path.unlink(missing_ok=True)
         os.close(descriptor)
+
+
+def _place(model: Path) -> Path:
+    """Beside the directory, which may not exist yet; inside, if that is all that may be written (a mounted volume)."""
+    is_inside = model.is_dir() and not os.access(model.parent, os.W_OK)
+    return model / LOCK if is_inside else model.parent / f".{model.name}{LOCK}"
 
 
 def _locked(path: Path, model: Path, deadline: float) -> int:
