@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import warnings
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy import sparse
 from attacks.driver import attack, n_inputs, report
 from attacks.test_threads import MAKE
 from ramify import decide, metrics, trees
+from ramify.text import TextVectorizer
 
 N_ROWS, N_LABELS, N_FEATURES = 12, 6, 9
 NUMBERS = [-1, -2, 0, 1, 2, 3, 7, 255, 2**30, 2**31 - 1, -(2**31)]
@@ -359,3 +361,32 @@ def test_models_learn_from_broken_arrays_or_reject_them(name):
     outcomes = attack_learning(n_inputs(40), 8, name)
     report(f"learning of {name}", outcomes)
     assert outcomes["ValueError"]
+
+
+@pytest.mark.parametrize("name", list(MAKE))
+@pytest.mark.parametrize(
+    ("parameter", "value", "said"),
+    [
+        ("vectorizer", 3, "vectorizer must be None, a TextVectorizer"),
+        ("vectorizer", TextVectorizer, "vectorizer must be None, a TextVectorizer"),
+        ("random_state", "a", "random_state must be None, an integer or a numpy.random.RandomState, got 'a'"),
+    ],
+)
+def test_wrong_parameters_are_rejected_before_they_are_needed(name, parameter, value, said):
+    """A wrong vectorizer was no error where X held numbers; of a wrong seed scikit-learn said no name."""
+    for learn in ("fit", "partial_fit"):
+        clf = MAKE[name]()
+        if hasattr(clf, learn) and parameter in clf.get_params():
+            clf.set_params(**{parameter: value})
+            with pytest.raises(ValueError, match=re.escape(said)):
+                getattr(clf, learn)(np.eye(6, dtype=np.float32), np.arange(6))
+
+
+@pytest.mark.parametrize("name", list(MAKE))
+@pytest.mark.parametrize("labels", [object(), 3.0])
+def test_labels_without_rows_are_rejected(name, labels):
+    for learn in ("fit", "partial_fit"):
+        clf = MAKE[name]()
+        if hasattr(clf, learn):
+            with pytest.raises(ValueError):
+                getattr(clf, learn)(np.eye(6, dtype=np.float32), labels)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from cli_workspace import fresh_copy
@@ -139,3 +141,19 @@ def test_too_little_memory_is_reported(monkeypatch, capsys):
     monkeypatch.setattr("ramify.cli.models.load_model", greedy)
     assert run(["tree", "--model", "model"]) == 1
     assert capsys.readouterr().err.startswith("error: not enough memory")
+
+
+def test_a_full_disk_behind_the_output_is_named(monkeypatch, capsys):
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        assert run(["predict", "test.txt", "--model", "model"]) == 2
+        assert capsys.readouterr().err == "error: the output: No space left on device\n"
+        monkeypatch.undo()
+        with contextlib.suppress(OSError):
+            full.close()
+
+
+def test_a_link_to_nothing_is_no_file(in_workspace, capsys):
+    (in_workspace / "link").symlink_to("nowhere")
+    assert run(["train", "train.txt", "--model", "link"]) == 2
+    assert "a symbolic link to nothing has the name of the model's directory" in capsys.readouterr().err

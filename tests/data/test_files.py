@@ -109,6 +109,16 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
     assert path.read_text() == "old"
 
 
+def test_a_full_disk_is_named_with_the_file(tmp_path: Path) -> None:
+    def write_too_much() -> None:
+        with replaced_when_complete(tmp_path / "a.txt"), open("/dev/full", "wb", buffering=0) as full:
+            full.write(b"new")
+
+    with pytest.raises(OSError, match=r"No space left on device; the file was not written: '.*a\.txt'"):
+        write_too_much()
+    assert not os.listdir(tmp_path)
+
+
 def test_gzip_files_of_the_same_content_are_identical(tmp_path):
     for name in ("a.gz", "b.gz"):
         with replaced_when_complete(tmp_path / name) as stream:

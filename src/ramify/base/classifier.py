@@ -26,12 +26,14 @@ from ramify.base.schema import Schema, no_label_in
 from ramify.base.stream_schema import StreamSchema
 from ramify.base.training import TrainingData, draw_seed, weighted_rows
 from ramify.common.progress import shown
-from ramify.common.validation import check_jobs, number_of_threads
+from ramify.common.validation import briefly, check_jobs, number_of_threads
 from ramify.data.hierarchy import Hierarchy
 from ramify.data.masked import check_no_mask
 from ramify.decide.decisions import check_thresholds
 from ramify.explain.score import ExplainedLabel
 from ramify.registry import make_classifier, presets_of
+
+_WRONG_VECTORIZER = "vectorizer must be None, a TextVectorizer(), a HashingTextVectorizer() or alike, got {}"
 
 
 class ExtremeClassifier(FittedAttributes, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -144,6 +146,7 @@ class ExtremeClassifier(FittedAttributes, ClassifierMixin, BaseEstimator, ABC): 
     ) -> TrainingData:
         self._check_parameters()
         check_jobs(getattr(self, "n_jobs", None))
+        self._check_vectorizer()
         schema = self._schema_class(type(self).__name__)
         if y is None:
             schema.read_training_labels(y, 0)
@@ -160,6 +163,12 @@ class ExtremeClassifier(FittedAttributes, ClassifierMixin, BaseEstimator, ABC): 
         if getattr(self, "normalize", True) is False:
             warn_of_length(rows, type(self).__name__, *self._row_lengths)
 
+    def _check_vectorizer(self) -> None:
+        """Also where X holds numbers: a wrong one is no surprise of a later `fit`."""
+        given = getattr(self, "vectorizer", None)
+        if given is not None and (isinstance(given, type) or not hasattr(given, "transform")):
+            raise ValueError(_WRONG_VECTORIZER.format(briefly(given)))
+
     def _new_vectorizer(self) -> Any:
         given = getattr(self, "vectorizer", None)
         try:
@@ -167,9 +176,7 @@ class ExtremeClassifier(FittedAttributes, ClassifierMixin, BaseEstimator, ABC): 
                 return self._default_vectorizer().set_params(n_jobs=getattr(self, "n_jobs", None))
             return clone(given)
         except TypeError as error:
-            raise ValueError(
-                f"vectorizer must be None, a TextVectorizer(), a HashingTextVectorizer() or alike, got {given!r}"
-            ) from error
+            raise ValueError(_WRONG_VECTORIZER.format(briefly(given))) from error
 
     def _draw_seed(self) -> int:
         return draw_seed(getattr(self, "random_state", None))

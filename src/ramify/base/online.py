@@ -121,6 +121,7 @@ class OnlineClassifier(ExtremeClassifier):
             raise
 
     def _first_piece(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> TrainingData:
+        self._check_vectorizer()
         schema = StreamSchema(type(self).__name__)
         piece = weighted_rows(*schema.start(X, y, classes, self._new_vectorizer), sample_weight)
         self._warn_of_length(piece[0])

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from ramify.base.schema import Schema
+from ramify.common.validation import briefly
 from ramify.data.masked import check_no_mask
 
 
@@ -66,6 +67,11 @@ def draw_seed(random_state: Any) -> int:
         raise ValueError(f"random_state must be at least 0 and below 2**32, got {random_state}")
     from sklearn.utils import check_random_state
 
-    generator = check_random_state(random_state)  # rejects what is no seed
+    try:
+        generator = check_random_state(random_state)
+    except ValueError:
+        raise ValueError(
+            f"random_state must be None, an integer or a numpy.random.RandomState, got {briefly(random_state)}"
+        ) from None
     is_seed = isinstance(random_state, int | np.integer)
     return int(random_state) if is_seed else int(generator.randint(2**31 - 1))

@@ -96,7 +96,8 @@ def check_target(path: Path) -> None:
             raise DataError("the directory is not empty and holds no model", path, hint="choose an empty or new one")
         place = path
     elif os.path.lexists(path):
-        raise DataError("a file has the name of the model's directory", path, hint="choose another name")
+        what = "a file" if path.exists() else "a symbolic link to nothing"
+        raise DataError(f"{what} has the name of the model's directory", path, hint="choose another name")
     else:
         place = next(parent for parent in path.absolute().parents if parent.exists())
     if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):

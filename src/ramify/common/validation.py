@@ -14,10 +14,10 @@ MAX_THREADS = 4096
 MOST_SHOWN = 100  # characters of a wrong value
 
 
-def shown(value: Any) -> str:
+def briefly(value: Any) -> str:
     """Return what a message shows of a value: its beginning if it is long, its type if it cannot be printed.
 
-    >>> shown("5"), len(shown([0] * 1_000_000))
+    >>> briefly("5"), len(briefly([0] * 1_000_000))
     ("'5'", 101)
     """
     try:
@@ -36,7 +36,7 @@ def check_integer(name: str, value: Any, *, at_least: int | None = None, at_most
     """
     is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not is_integer or (at_least is not None and value < at_least) or (at_most is not None and value > at_most):
-        raise ValueError(f"{name} must be an integer{_bounds(at_least, at_most)}, got {shown(value)}")
+        raise ValueError(f"{name} must be an integer{_bounds(at_least, at_most)}, got {briefly(value)}")
     return int(value)
 
 
@@ -56,7 +56,7 @@ def check_number(
         or (at_least is not None and value < at_least)
         or (at_most is not None and value > at_most)
     ):
-        raise ValueError(f"{name} must be a number{_bounds(at_least, at_most, above)}, got {shown(value)}")
+        raise ValueError(f"{name} must be a number{_bounds(at_least, at_most, above)}, got {briefly(value)}")
     return float(value)
 
 
@@ -71,7 +71,7 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     if not isinstance(value, str) or value not in choices:
         quoted = [repr(choice) for choice in choices]
         allowed = " or ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)
-        raise ValueError(f"{name} must be {allowed}, got {shown(value)}")
+        raise ValueError(f"{name} must be {allowed}, got {briefly(value)}")
     return value
 
 
@@ -83,14 +83,14 @@ def check_flag(name: str, value: Any) -> bool:
     ValueError: verbose must be True or False, got 'yes'
     """
     if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
-        raise ValueError(f"{name} must be True or False, got {shown(value)}")
+        raise ValueError(f"{name} must be True or False, got {briefly(value)}")
     return bool(value)
 
 
 def check_jobs(n_jobs: Any) -> None:
     """Check `n_jobs` as in scikit-learn: None, a number of threads, or -1 for all cores, -2 for all but one."""
     if n_jobs is not None and (not isinstance(n_jobs, numbers.Integral) or isinstance(n_jobs, bool) or n_jobs == 0):
-        raise ValueError(f"n_jobs must be None or an integer other than 0, got {shown(n_jobs)}; -1 means all cores")
+        raise ValueError(f"n_jobs must be None or an integer other than 0, got {briefly(n_jobs)}; -1 means all cores")
 
 
 def number_of_threads(n_jobs: int | None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import errno
 import gzip
 import io
 import os
@@ -119,6 +120,10 @@ def read_names(path: PathLike) -> list[str]:
     return names
 
 
+# Errors of writing, which do not say what was written.
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
 @contextlib.contextmanager
 def replaced_when_complete(path: PathLike) -> Iterator[IO[bytes]]:
     """Write to a temporary file and rename it at the end; compress with gzip if the name ends in .gz."""
@@ -142,9 +147,11 @@ def replaced_when_complete(path: PathLike) -> Iterator[IO[bytes]]:
                 yield raw
         _set_usual_mode(temporary)
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
+        if isinstance(error, OSError) and error.errno in DISK_FULL:
+            raise OSError(error.errno, f"{error.strerror}; the file was not written", str(path)) from error
         raise
 
 

@@ -253,6 +253,7 @@ class MixtureClassifier(_BaseComposition, ExtremeClassifier):  # type: ignore[mi
                 self._learn_blocks(piece)
             else:
                 schema = StreamSchema(type(self).__name__)
+                self._check_vectorizer()
                 piece = weighted_rows(*schema.start(X, y, classes, self._new_vectorizer), sample_weight)
                 data = TrainingData(*piece, self._draw_seed(), self._n_threads(), schema)
                 hierarchy = self._hierarchy_of(schema)
