@@ -61,6 +61,14 @@ def test_the_projection_is_the_nearest_point_of_the_simplex():
         assert ((nearest - point) ** 2).sum() <= ((others - point) ** 2).sum(axis=1).min() + 1e-12
 
 
+def test_weights_of_parts_with_tiny_probabilities_are_weights():
+    """Steps are as large as the probabilities are small; the projection lost the one that it subtracts."""
+    P, y = np.array([[1e-20, 2e-20], [3e-20, 1e-20]]), np.array([1.0, 1.0])
+    weights = BrierSums.none(2).plus(P, y, None).weights()
+    assert weights.sum() == pytest.approx(1)
+    assert (weights >= 0).all()
+
+
 def test_a_part_that_knows_nothing_gets_no_weight():
     noise = NearestRowsClassifier(k=1, power=0.0)
     rng = np.random.default_rng(0)

@@ -14,7 +14,7 @@ from ramify.base.answers import keep_best
 from ramify.base.fitted import checked_options
 from ramify.base.model import NO_OPTIONS, Model, Query, State
 from ramify.base.online_model import OnlineModel
-from ramify.common.validation import check_flag
+from ramify.common.validation import check_flag, check_number
 from ramify.data.csr import csr_rows
 from ramify.explain.parts import RawMixture, RawPart
 from ramify.models.mixture.entries import (
@@ -324,7 +324,11 @@ class MixtureModel(Model):
         sums = None
         if "gram" in state.arrays:
             gram, target = _checked(state.arrays, "gram", (n, n)), _checked(state.arrays, "target", (n,))
-            sums = BrierSums(gram, target, float(state.values["n_positives"]))
+            n_positives = check_number("n_positives", state.values["n_positives"], at_least=0)
+            # Sums of products of probabilities, and of probabilities of so many positives.
+            if (gram < 0).any() or (target < 0).any() or (target > 1.001 * n_positives).any():
+                raise ValueError(f"expected gram of at least 0, and target between 0 and {n_positives}")
+            sums = BrierSums(gram, target, n_positives)
         stacking = None
         if "stacking" in state.arrays:
             coefficients = _checked(state.arrays, "stacking", (TERMS_OF_PART * n + 2,))

@@ -70,6 +70,7 @@ def project_to_simplex(values: NDArray[np.float64]) -> NDArray[np.float64]:
     >>> project_to_simplex(np.array([0.9, 0.5, -1.0])).round(3)
     array([0.7, 0.3, 0. ])
     """
+    values = values - values.max()  # the same nearest point; large values would hide the one that is subtracted
     falling = np.sort(values)[::-1]
     excess = (np.cumsum(falling) - 1) / np.arange(1, len(values) + 1)
     shift = excess[np.flatnonzero(falling > excess)[-1]]
