@@ -390,3 +390,11 @@ def test_labels_without_rows_are_rejected(name, labels):
         if hasattr(clf, learn):
             with pytest.raises(ValueError):
                 getattr(clf, learn)(np.eye(6, dtype=np.float32), labels)
+
+
+@pytest.mark.parametrize("name", ["lomtree", "plt"])
+def test_one_row_whose_values_are_a_matrix_is_rejected(name):
+    row = sparse.csr_array(np.eye(1, N_FEATURES))
+    row.data = np.zeros((2, 2))
+    with pytest.raises(ValueError, match="X is a broken sparse matrix"):
+        fitted(name).predict_proba(row, top_k=1)

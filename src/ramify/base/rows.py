@@ -191,7 +191,8 @@ def _columns(n_columns: int) -> NDArray[np.int32]:
 def plain_row(X: Any, n_features: int) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
     """The arrays of a one-row CSR if they are canonical already; None if `canonical_rows` has to read them."""
     indptr, indices, values = X.indptr, X.indices, X.data
-    if not type(indptr) is type(indices) is type(values) is np.ndarray or indptr.shape != (2,) or indices.ndim != 1:
+    are_arrays = type(indptr) is type(indices) is type(values) is np.ndarray
+    if not are_arrays or indptr.shape != (2,) or indices.ndim != 1 or values.ndim != 1:
         return None  # whatever a caller put there
     count = len(indices)
     if X.shape[1] != n_features or indptr[1] != count:
