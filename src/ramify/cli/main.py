@@ -127,7 +127,6 @@ def _exit_code_of_command(error: BaseException) -> int:
     import typer
 
     from ramify.cli.output import print_error
-    from ramify.data.files import DISK_FULL
 
     if isinstance(error, typer.Exit):
         return int(error.exit_code)
@@ -150,6 +149,8 @@ def _exit_code_of_command(error: BaseException) -> int:
         print_error(message, hint or None)
         return 2
     if isinstance(error, OSError):
+        from ramify.data.files import DISK_FULL
+
         # Files are named; what has no name and could not be written is what the command prints.
         place = error.filename or ("the output" if error.errno in DISK_FULL else "")
         print_error(f"{place}: {error.strerror}" if place else error.strerror or str(error))
