@@ -46,8 +46,8 @@ START_WEIGHT = {False: 0, True: 2}
 # The map of the chosen one is fitted on more: nodes differ, and on fewer rows scores come out smaller.
 TRIAL_SHARE, TRIAL_WORK, MAX_ROWS, MAX_COLUMNS = 0.02, 2.5e5, 12_288, 32
 CALIBRATION_SHARE, CALIBRATION_WORK, MAX_CALIBRATION_ROWS = 0.05, 4e6, 100_000
-# How much lower the loss of another setting must be: below that the sample cannot tell. Of a single level it tells less,
-# and less the fewer positive examples were held out there: the second number over their square root, if that is more.
+# How much lower the loss of another setting must be: below that the sample cannot tell. Of a single level it tells
+# less, and less the fewer positives were held out there: the second number over their square root, if that is more.
 MARGIN, LEVEL_MARGIN = 0.005, (0.01, 0.5)
 
 
