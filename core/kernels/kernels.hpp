@@ -32,21 +32,26 @@ struct SolverSettings {
 /// The widest tile: siblings solved together, so that their weights and accumulators stay close.
 inline constexpr int max_tile_columns = 32;
 
+/// What a row is to a tile, together, so that it is found with one access to memory.
+struct TileRow {
+    const Entry* entries;    ///< its non-zeros
+    int length;              ///< how many
+    float squared_norm;      ///< their squares, summed up
+    float weight;            ///< importance: multiplies the cost of errors
+    std::uint32_t positive;  ///< bit c: column c is positive
+};
+
 /// Binary problems of some siblings on the same rows: dual coordinate descent, all columns of a row at once.
 struct TileProblem {
     int n_rows;
-    int n_columns;             ///< at most max_tile_columns; padded to `stride` floats a feature
-    int stride;                ///< multiple of the kernels' lanes
-    const Entry* const* rows;  ///< the rows' non-zeros
-    const int* row_length;
-    const float* squared_norm;      ///< of each row
-    const float* row_weight;        ///< importance of each row, or null
-    const std::uint32_t* positive;  ///< bit c: column c is positive for this row
-    float* weights;                 ///< [n_features][stride], zero on entry
-    float* dual;                    ///< [n_rows][stride], zero on entry
-    std::uint8_t* active;           ///< scratch, n_rows: the groups of columns that are not shrunk away
-    int* order;                     ///< scratch, n_rows
-    int first_epoch = 0;            ///< a problem may be solved some epochs at a time, on the same arrays
+    int n_columns;  ///< at most max_tile_columns; padded to `stride` floats a feature
+    int stride;     ///< multiple of the kernels' lanes
+    const TileRow* rows;
+    float* weights;        ///< [n_features][stride], zero on entry
+    float* dual;           ///< [n_rows][stride], zero on entry
+    std::uint8_t* active;  ///< scratch, n_rows: the groups of columns that are not shrunk away
+    int* order;            ///< scratch, n_rows
+    int first_epoch = 0;   ///< a problem may be solved some epochs at a time, on the same arrays
     int end_epoch = 0;
     std::uint64_t seed = 0;
     bool (*should_stop)(void*) =

@@ -92,12 +92,12 @@ struct MaskedTable {
     constexpr MaskedTable() : dot{}, add{} { fill(); }
 };
 
-/// One group's dual step. Squared hinge has it in closed form; `kept`: whether the row can still move.
+/// One group's dual step. Squared hinge has it in closed form; `kept`: in which columns the row can still move.
 inline vfloat hinge_step(vfloat y, vfloat score, vfloat dual, vfloat half_inverse_C, vfloat rate, vfloat& new_dual,
-                         bool& kept) {
+                         vint& kept) {
     const vfloat gradient = add_product(add_product(splat(-1.0f), y, score), dual, half_inverse_C);
     new_dual = maximum(subtract_product(dual, gradient, rate), vfloat{});
-    kept = any((new_dual > 0.0f) | (gradient <= 0.1f));
+    kept = (new_dual > 0.0f) | (gradient <= 0.1f);
     return new_dual - dual;
 }
 
@@ -138,44 +138,36 @@ inline vfloat logistic_gap(vfloat y, vfloat score, vfloat dual, vfloat C) {
 }
 
 /// The duality gap of an epoch against that of the first one, over the columns of a tile.
-template <int Groups>
 class EpochGap {
 public:
-    explicit EpochGap(int n_columns) : n_columns_(n_columns) { begin_epoch(); }
-
     void begin_epoch() {
-        for (double& sum : sums_) sum = 0;
-        for (vfloat& part : parts_) part = vfloat{};
+        sum_ = 0;
+        part_ = vfloat{};
         n_rows_ = 0;
     }
-    void add(int group, vfloat gap) { parts_[group] += gap; }
-    void end_row() {
+    void add_row(vfloat gap) {
+        part_ += gap;
         if (++n_rows_ % 256 == 0) flush();
     }
     /// Whether the epoch that ended has at most this share of the first one's gap.
     bool is_below(float share) {
         flush();
-        double total = 0;
-        for (int c = 0; c < n_columns_; ++c) total += sums_[c];
         if (first_ < 0) {
-            first_ = n_rows_ > 0 ? total : -1;
+            first_ = n_rows_ > 0 ? sum_ : -1;
             return false;
         }
-        return total <= share * first_;
+        return sum_ <= share * first_;
     }
 
 private:
     void flush() {
-        for (int t = 0; t < Groups; ++t) {
-            for (int lane = 0; lane < lanes; ++lane) sums_[t * lanes + lane] += static_cast<double>(parts_[t][lane]);
-            parts_[t] = vfloat{};
-        }
+        for (int lane = 0; lane < lanes; ++lane) sum_ += static_cast<double>(part_[lane]);
+        part_ = vfloat{};
     }
 
-    vfloat parts_[Groups];
-    double sums_[Groups * lanes];
-    double first_ = -1;
-    int n_columns_, n_rows_ = 0;
+    vfloat part_{};
+    double sum_ = 0, first_ = -1;
+    int n_rows_ = 0;
 };
 
 /// What a squared hinge needs of a row's C for one sign of y. Divisions are slow: once a row, not once a group.
@@ -197,7 +189,13 @@ inline int active_first(int* order, int n, const std::uint8_t* active) {
     return n_active;
 }
 
-template <int Groups>
+/// Rows of up to this many features are computed for all groups, also those that have shrunk away or do not change: a
+/// jump to the version for some groups, seldom the same as that of the row before, costs more than it saves.
+constexpr int short_row = 24;
+/// Rows come in random order: they are asked of memory this many rows before they are needed.
+constexpr int tile_rows_ahead = 4;
+
+template <int Groups, bool is_hinge>
 void solve_groups(const TileProblem& p, const SolverSettings& settings) {
     constexpr int all_groups = (1 << Groups) - 1;
     constexpr int stride = lanes * Groups;
@@ -208,11 +206,11 @@ void solve_groups(const TileProblem& p, const SolverSettings& settings) {
             p.active[r] = all_groups;
             p.order[r] = r;
         }
-    const bool hinge = settings.loss == Loss::squared_hinge;
+    vint is_column;  // of the last group: the others are full
+    for (int lane = 0; lane < lanes; ++lane) is_column[lane] = p.n_columns > stride - lanes + lane ? -1 : 0;
     const vfloat eps = splat(settings.eps);
     vfloat score[Groups], step[Groups];
-    for (int t = 0; t < Groups; ++t) score[t] = step[t] = vfloat{};
-    EpochGap<Groups> gap(p.n_columns);
+    EpochGap gap;
     const bool has_gap = settings.gap > 0;
     bool is_last = false;
     int n_active = p.n_rows;
@@ -233,54 +231,63 @@ void solve_groups(const TileProblem& p, const SolverSettings& settings) {
         for (int k = 0; k < n_active; ++k) {
             if (k % 4096 == 0 && p.should_stop && p.should_stop(p.watch)) return;
             const int r = p.order[k];
-            if (k + 1 < n_active) {
-                const int next = p.order[k + 1];
-                prefetch(p.rows[next], static_cast<std::size_t>(p.row_length[next]) * sizeof(Entry));
+            if (k + 2 * tile_rows_ahead < n_active) {
+                const int later = p.order[k + 2 * tile_rows_ahead];
+                __builtin_prefetch(p.rows + later);
+                __builtin_prefetch(p.active + later);
+            }
+            if (k + tile_rows_ahead < n_active) {
+                const int next = p.order[k + tile_rows_ahead];
+                prefetch(p.rows[next].entries, static_cast<std::size_t>(p.rows[next].length) * sizeof(Entry));
                 prefetch(p.dual + static_cast<std::size_t>(next) * stride, stride * sizeof(float));
             }
-            const int active = p.active[r] & all_groups;
-            const Entry* x = p.rows[r];
-            const int n = p.row_length[r];
-            if (active == all_groups)
+            const TileRow row = p.rows[r];
+            const int active = p.active[r];
+            const Entry* x = row.entries;
+            const int n = row.length;
+            if (active == all_groups || n <= short_row)
                 tile_dot<Groups, all_groups>(x, n, p.weights, score);
             else
                 table.dot[active](x, n, p.weights, score);
 
             float* dual = p.dual + static_cast<std::size_t>(r) * stride;
-            const float C = p.row_weight ? settings.C * p.row_weight[r] : settings.C;
-            const float squared_norm = p.squared_norm[r];
-            const HingeCost of_positive(C * settings.positive_weight, squared_norm, eta);
-            const HingeCost of_negative(C, squared_norm, eta);
-            int changed = 0, still_active = active;
+            const float C = settings.C * row.weight;
+            const HingeCost of_positive(C * settings.positive_weight, row.squared_norm, eta);
+            const HingeCost of_negative(C, row.squared_norm, eta);
+            int changed = 0, still_active = 0;
+            vfloat row_gap{};
+#pragma GCC unroll 4
             for (int t = 0; t < Groups; ++t) {
-                if (!(active >> t & 1)) continue;
-                const vfloat y = signs(p.positive[r] >> (lanes * t));
+                // No branches: which groups change is hard to foresee.
+                const vint counts = vint{} - (active >> t & 1);
+                const vfloat y = signs(row.positive >> (lanes * t));
                 const vfloat a = load(dual + t * lanes);
                 const vfloat column_C = y > 0.0f ? splat(of_positive.C) : splat(of_negative.C);
-                vfloat new_dual, d;
-                if (hinge) {
-                    bool kept;
+                vfloat new_dual, d, of_group;
+                if constexpr (is_hinge) {
                     const vfloat half_inverse_C =
                         y > 0.0f ? splat(of_positive.half_inverse) : splat(of_negative.half_inverse);
                     const vfloat rate = y > 0.0f ? splat(of_positive.rate) : splat(of_negative.rate);
+                    vint kept;
                     d = hinge_step(y, score[t], a, half_inverse_C, rate, new_dual, kept);
-                    if (!kept) still_active &= ~(1 << t);
-                    if (has_gap) gap.add(t, hinge_gap(y, score[t], a, half_inverse_C, column_C));
+                    still_active |= any(kept & counts) << t;
+                    of_group = hinge_gap(y, score[t], a, half_inverse_C, column_C);
                 } else {
-                    d = logistic_step(y, score[t], a, column_C, squared_norm, eta, new_dual);
-                    if (has_gap) gap.add(t, logistic_gap(y, score[t], a, column_C));
+                    d = logistic_step(y, score[t], a, column_C, row.squared_norm, eta, new_dual);
+                    of_group = logistic_gap(y, score[t], a, column_C);
                 }
-                if (any(absolute(d) > eps)) {
-                    changed |= 1 << t;
-                    store(dual + t * lanes, new_dual);
-                    step[t] = d * y;
-                }
+                row_gap += (vfloat)((vint)of_group & (t == Groups - 1 ? counts & is_column : counts));
+                const int changes = any((absolute(d) > eps) & counts);
+                changed |= changes << t;
+                const vint taken = (vint{} - changes) & counts;
+                store(dual + t * lanes, taken ? new_dual : a);
+                step[t] = (vfloat)((vint)(d * y) & taken);
             }
-            if (has_gap) gap.end_row();
-            p.active[r] = static_cast<std::uint8_t>(still_active);
+            gap.add_row(row_gap);
+            if constexpr (is_hinge) p.active[r] = static_cast<std::uint8_t>(still_active);
             if (!changed) continue;
             moved = true;
-            if (changed == all_groups)
+            if (changed == all_groups || n <= short_row)
                 tile_add<Groups, all_groups>(x, n, p.weights, step);
             else
                 table.add[changed](x, n, p.weights, step);
@@ -289,15 +296,23 @@ void solve_groups(const TileProblem& p, const SolverSettings& settings) {
     }
 }
 
-void solve_tile(const TileProblem& p, const SolverSettings& settings) {
+template <bool is_hinge>
+void solve_with_loss(const TileProblem& p, const SolverSettings& settings) {
     switch (p.stride / lanes) {
-        case 1: return solve_groups<1>(p, settings);
-        case 2: return solve_groups<2>(p, settings);
+        case 1: return solve_groups<1, is_hinge>(p, settings);
+        case 2: return solve_groups<2, is_hinge>(p, settings);
 #if RAMIFY_LANES == 8
-        case 3: return solve_groups<3>(p, settings);
-        case 4: return solve_groups<4>(p, settings);
+        case 3: return solve_groups<3, is_hinge>(p, settings);
+        case 4: return solve_groups<4, is_hinge>(p, settings);
 #endif
     }
+}
+
+void solve_tile(const TileProblem& p, const SolverSettings& settings) {
+    if (settings.loss == Loss::squared_hinge)
+        solve_with_loss<true>(p, settings);
+    else
+        solve_with_loss<false>(p, settings);
 }
 
 int match_bitmap(const Entry* x, int n, const std::uint32_t* index, const std::uint8_t* rows, RowMatch* match) {

@@ -166,29 +166,24 @@ private:
         const std::int64_t first = rows_.begin[node], n_rows = rows_.n_rows(node);
         entries_.clear();
         std::vector<std::size_t> start;
-        length_.clear(), squared_norm_.clear(), weight_.clear();
+        solved_.clear();
         for (std::int64_t e = first; e < first + n_rows; ++e) {
             const std::int32_t i = rows_.row[e];
             start.push_back(entries_.size());
             append_hashed(i, hashed);
-            length_.push_back(static_cast<int>(entries_.size() - start.back()));
             float squared = 0;
             for (std::size_t k = start.back(); k < entries_.size(); ++k)
                 squared += entries_[k].value * entries_[k].value;
-            squared_norm_.push_back(squared);
-            if (!row_weight_.empty()) weight_.push_back(row_weight_[i]);
+            solved_.push_back({nullptr, static_cast<int>(entries_.size() - start.back()), squared,
+                               row_weight_.empty() ? 1.0f : row_weight_[i],
+                               tile.positive[static_cast<std::size_t>(e - first)]});
         }
-        row_.clear();
-        for (std::size_t s : start) row_.push_back(entries_.data() + s);
+        for (std::size_t k = 0; k < start.size(); ++k) solved_[k].entries = entries_.data() + start[k];
         TileProblem problem{};
         problem.n_rows = static_cast<int>(n_rows);
         problem.n_columns = tile.n_columns;
         problem.stride = stride;
-        problem.rows = row_.data();
-        problem.row_length = length_.data();
-        problem.squared_norm = squared_norm_.data();
-        problem.row_weight = weight_.empty() ? nullptr : weight_.data();
-        problem.positive = tile.positive.data();
+        problem.rows = solved_.data();
         problem.weights = table.data();
         problem.dual = tile.dual.data();
         problem.active = tile.active.data();
@@ -226,9 +221,7 @@ private:
     std::vector<Tile> tiles_;
     std::vector<Entry> entries_;
     std::vector<std::uint32_t> place_;  ///< per slot: where in the row that slot was put last
-    std::vector<const Entry*> row_;
-    std::vector<int> length_;
-    std::vector<float> squared_norm_, weight_;
+    std::vector<TileRow> solved_;
     std::vector<float*> slot_;  ///< of one row, for FOBOS
     std::vector<float> value_;
 };

@@ -94,7 +94,7 @@ struct NodeProblem {
 /// Scratch space for solving one tile, reused from tile to tile.
 struct TileScratch {
     FloatBuffer weights, dual;
-    std::vector<std::uint32_t> positive;
+    std::vector<TileRow> rows;
     std::vector<std::uint8_t> active;
     std::vector<int> order;
 };
@@ -163,20 +163,17 @@ public:
         const Kernels& kernel = kernels();
         const int n_rows = static_cast<int>(p.n_train), n_columns = p.tile_columns(tile);
         const int stride = (n_columns + kernel.lanes - 1) / kernel.lanes * kernel.lanes;
-        space.positive.resize(n_rows);
+        space.rows.resize(n_rows);
         for (int r = 0; r < n_rows; ++r)
-            space.positive[r] = positive_bits(p, p.entry[r], tile * max_tile_columns, n_columns);
+            space.rows[r] = {p.row[r], p.length[r], p.squared_norm[r], p.weight.empty() ? 1.0f : p.weight[r],
+                             positive_bits(p, p.entry[r], tile * max_tile_columns, n_columns)};
         space.active.resize(n_rows);
         space.order.resize(n_rows);
         TileProblem problem{};
         problem.n_rows = n_rows;
         problem.n_columns = n_columns;
         problem.stride = stride;
-        problem.rows = p.row.data();
-        problem.row_length = p.length.data();
-        problem.squared_norm = p.squared_norm.data();
-        problem.row_weight = p.weight.empty() ? nullptr : p.weight.data();
-        problem.positive = space.positive.data();
+        problem.rows = space.rows.data();
         problem.weights = space.weights.zeroed(p.n_lines * stride);
         problem.dual = space.dual.zeroed(static_cast<std::size_t>(n_rows) * stride);
         problem.active = space.active.data();
@@ -217,7 +214,7 @@ private:
 
     /// max_columns, or as many as have enough positives together to tell settings apart: with few rows, all.
     static std::int64_t columns_to_try(std::span<const std::int64_t> count, int max_columns) {
-        constexpr std::int64_t enough_positives = 4000;
+        constexpr std::int64_t enough_positives = 2000;
         const std::int64_t positives = std::max<std::int64_t>(std::reduce(count.begin(), count.end()), 1);
         const auto n_children = static_cast<std::int64_t>(count.size());
         return std::max<std::int64_t>(max_columns, (n_children * enough_positives + positives - 1) / positives);

@@ -203,7 +203,7 @@ def test_some_children_of_a_node_stand_for_all(is_weighted):
 
 def test_where_positives_are_few_all_children_are_tried():
     rng = np.random.default_rng(7)
-    X, Y = random_rows(rng, 600, 10), random_labels(rng, 600, 30, share=0.2)
+    X, Y = random_rows(rng, 300, 10), random_labels(rng, 300, 30, share=0.2)
     trainer = block_trainer(X, Y, one_level_tree(None, Y))
     for_all, for_some = (
         trainer.held_out([solver_settings()], 1.0, 10**6, max_columns=max_columns) for max_columns in (0, 8)

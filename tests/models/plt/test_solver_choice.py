@@ -28,8 +28,8 @@ def test_levels_of_which_less_is_sampled_count_no_less(monkeypatch, max_leaf):
     Most of the error lies below, but the root is always in the sample, however small that is.
     """
     from_everything = chosen(max_leaf)
-    monkeypatch.setattr(solver_choice, "ENOUGH_WORK", 0)
-    monkeypatch.setattr(solver_choice, "LEAST_SHARE", 0.1)
+    monkeypatch.setattr(solver_choice, "TRIAL_WORK", 0)
+    monkeypatch.setattr(solver_choice, "TRIAL_SHARE", 0.1)
     assert chosen(max_leaf) == from_everything
     monkeypatch.setattr(solver_choice, "held_out_brier", unweighted_brier)
     assert chosen(max_leaf) != from_everything  # or else this data would prove nothing
@@ -153,19 +153,24 @@ def test_a_lower_cost_is_tried_with_a_higher_weight_of_positives():
 
 
 def test_each_level_takes_the_setting_that_serves_it_best():
-    def held_out(*losses):
-        return solver_choice._HeldOut(np.array(losses), *np.zeros((3, len(losses), 1, 1)))
+    def held_out(*losses, positives=10**6):
+        counts = np.full((3, len(losses), 1, 1), float(positives))
+        return solver_choice._HeldOut(np.array(losses), *counts)
 
     common, sharp, noise = Setting(1.0, 0.7, 5), Setting(4.0, 0.7, 5), Setting(0.3, 0.7, 5)
     tried = {common: held_out(0, 10.0, 20.0), sharp: held_out(0, 12.0, 19.0), noise: held_out(0, 9.99, 25.0)}
     assert solver_choice._best_by_level(common, tried) == (common, common, sharp)
+    # A twentieth less is no proof where a hundred positive examples were held out.
+    tried[common] = held_out(0, 10.0, 20.0, positives=100)
+    assert solver_choice._best_by_level(common, tried) == ()
+    tried[common] = held_out(0, 10.0, 20.0)
     del tried[sharp]
     assert solver_choice._best_by_level(common, tried) == ()
 
 
 def levelled(monkeypatch, **given):
     """A model whose levels differ in their settings: any difference counts."""
-    monkeypatch.setattr(solver_choice, "LEVEL_MARGIN", -1e-9)
+    monkeypatch.setattr(solver_choice, "LEVEL_MARGIN", (0.0, 0.0))
     return PLTClassifier(max_leaf=20, random_state=0, **given).fit(DATA.X, DATA.Y)
 
 

@@ -44,10 +44,11 @@ START_WEIGHT = {False: 0, True: 2}
 # and MAX_COLUMNS children of a node, more where positives are few: fewer children cost less and, unlike fewer rows,
 # leave their problems as they are.
 # The map of the chosen one is fitted on more: nodes differ, and on fewer rows scores come out smaller.
-LEAST_SHARE, ENOUGH_WORK, MAX_ROWS, MAX_COLUMNS = 0.05, 1e6, 12_288, 32
-CALIBRATION_WORK, MAX_CALIBRATION_ROWS = 4e6, 100_000
-# How much lower the loss of another setting must be: below that the sample cannot tell; of a single level even less.
-MARGIN, LEVEL_MARGIN = 0.005, 0.01
+TRIAL_SHARE, TRIAL_WORK, MAX_ROWS, MAX_COLUMNS = 0.02, 2.5e5, 12_288, 32
+CALIBRATION_SHARE, CALIBRATION_WORK, MAX_CALIBRATION_ROWS = 0.05, 4e6, 100_000
+# How much lower the loss of another setting must be: below that the sample cannot tell. Of a single level it tells
+# less, and less the fewer positives were held out there: the second number over their square root, if that is more.
+MARGIN, LEVEL_MARGIN = 0.005, (0.01, 0.5)
 
 
 Convergence = tuple[int, float]  # most epochs, and the gap that ends them
@@ -108,7 +109,7 @@ def choose_solver(
     if given.optimizer is not None:  # it takes neither C nor weights, and its epochs are of another kind
         axes = tuple((values[place],) for values, place in zip(axes, start, strict=True))  # type: ignore[assignment]
         start = (0, 0, 0)
-    share = min(1.0, max(LEAST_SHARE, ENOUGH_WORK / max(trainer.total_work, 1)))
+    share = min(1.0, max(TRIAL_SHARE, TRIAL_WORK / max(trainer.total_work, 1)))
     tried: dict[Setting, _HeldOut] = {}
 
     def try_out(settings: list[Setting]) -> dict[Setting, _HeldOut]:
@@ -140,7 +141,7 @@ def _calibrate(
     trainer: BlockTrainer, solvers: list[_core.SolverSettings], is_multiclass: bool
 ) -> tuple[RateCurves, _HeldOut]:
     """The map from scores to probabilities for the solvers of the levels, and what it was fitted on."""
-    share = min(1.0, max(LEAST_SHARE, CALIBRATION_WORK / max(trainer.total_work, 1)))
+    share = min(1.0, max(CALIBRATION_SHARE, CALIBRATION_WORK / max(trainer.total_work, 1)))
 
     def ask(n_rates: int = 1, links: NDArray[np.float32] | None = None) -> _HeldOut:
         keeps_scores = is_multiclass and links is None  # the same scores are counted twice
@@ -189,7 +190,9 @@ def _best_by_level(best: Setting, tried: dict[Setting, _HeldOut]) -> tuple[Setti
     chosen = []
     for level, loss in enumerate(tried[best].losses):
         least = min(tried, key=lambda setting: tried[setting].losses[level])
-        chosen.append(least if tried[least].losses[level] < loss * (1 - LEVEL_MARGIN) else best)
+        positives = max(1.0, float(tried[best].positive[level].sum()))
+        margin = max(LEVEL_MARGIN[0], LEVEL_MARGIN[1] / positives**0.5)
+        chosen.append(least if tried[least].losses[level] < loss * (1 - margin) else best)
     return tuple(chosen) if set(chosen) != {best} else ()
 
 
