@@ -19,7 +19,8 @@ Threshold: TypeAlias = float | NDArray[np.float32]
 
 def keep_best(answer: sparse.csr_array, top_k: int | None, threshold: Threshold) -> sparse.csr_array:
     """The k largest entries of each row (the smaller column first among equals) that reach the threshold."""
-    indptr, indices, data = answer.indptr, answer.indices, answer.data
+    indptr: NDArray[np.integer] = answer.indptr
+    indices, data = answer.indices, answer.data
     if top_k is not None:
         indptr, best = _core.best_of_rows(*_for_core(answer), top_k)
         indices, data = indices[best], data[best]
