@@ -21,27 +21,62 @@ void check_rows(std::span<const std::int64_t> indptr, std::size_t n_entries) {
         throw nb::value_error("indptr does not fit the entries");
 }
 
+/// The entries of an answer, checked, and their order within a row: the best first, the smaller column among equals.
+struct Entries {
+    std::span<const std::int64_t> ends;
+    std::span<const std::int32_t> columns;
+    std::span<const float> values;
+
+    Entries(const Longs& indptr, const Ints& indices, const Floats& data)
+        : ends(view(indptr)), columns(view(indices)), values(view(data)) {
+        if (columns.size() != values.size()) throw nb::value_error("indices and data differ in length");
+        check_rows(ends, columns.size());
+    }
+
+    bool operator()(std::int64_t a, std::int64_t b) const {
+        const float p = values[static_cast<std::size_t>(a)], q = values[static_cast<std::size_t>(b)];
+        if (p > q || p < q) return p > q;
+        if (std::isnan(p) != std::isnan(q)) return std::isnan(q);
+        const std::int32_t i = columns[static_cast<std::size_t>(a)], j = columns[static_cast<std::size_t>(b)];
+        return i != j ? i < j : a < b;
+    }
+};
+
 Array<std::int64_t> best_first(const Longs& indptr, const Ints& indices, const Floats& data) {
-    const auto ends = view(indptr);
-    const auto columns = view(indices);
-    const auto values = view(data);
-    if (columns.size() != values.size()) throw nb::value_error("indices and data differ in length");
-    check_rows(ends, columns.size());
-    std::vector<std::int64_t> order(columns.size());
+    const Entries entries(indptr, indices, data);
+    std::vector<std::int64_t> order(entries.columns.size());
     {
         const nb::gil_scoped_release release;
         std::iota(order.begin(), order.end(), std::int64_t{0});
-        const auto is_before = [&](std::int64_t a, std::int64_t b) {
-            const float p = values[static_cast<std::size_t>(a)], q = values[static_cast<std::size_t>(b)];
-            if (p > q || p < q) return p > q;
-            if (std::isnan(p) != std::isnan(q)) return std::isnan(q);
-            const std::int32_t i = columns[static_cast<std::size_t>(a)], j = columns[static_cast<std::size_t>(b)];
-            return i != j ? i < j : a < b;
-        };
-        for (std::size_t row = 0; row + 1 < ends.size(); ++row)
-            std::sort(order.begin() + ends[row], order.begin() + ends[row + 1], is_before);
+        for (std::size_t row = 0; row + 1 < entries.ends.size(); ++row)
+            std::sort(order.begin() + entries.ends[row], order.begin() + entries.ends[row + 1], entries);
     }
     return to_numpy(std::move(order));
+}
+
+Tuple<Array<std::int64_t>, Array<std::int64_t>> best_of_rows(const Longs& indptr, const Ints& indices,
+                                                             const Floats& data, std::int64_t top_k) {
+    const Entries entries(indptr, indices, data);
+    std::vector<std::int64_t> begin{0}, position;
+    {
+        const nb::gil_scoped_release release;
+        top_k = std::max<std::int64_t>(top_k, 0);
+        begin.reserve(entries.ends.size());
+        for (std::size_t row = 0; row + 1 < entries.ends.size(); ++row) {
+            const auto first = std::ssize(position);
+            const std::int64_t n = entries.ends[row + 1] - entries.ends[row];
+            position.resize(static_cast<std::size_t>(first + n));
+            std::iota(position.begin() + first, position.end(), entries.ends[row]);
+            if (n > top_k) {
+                std::ranges::nth_element(position.begin() + first, position.begin() + first + top_k, position.end(),
+                                         entries);
+                position.resize(static_cast<std::size_t>(first + top_k));
+                std::sort(position.begin() + first, position.end());
+            }
+            begin.push_back(std::ssize(position));
+        }
+    }
+    return nb::make_tuple(to_numpy(std::move(begin)), to_numpy(std::move(position)));
 }
 
 List<List<Tuple<nb::object, double>>> pairs(const Longs& indptr, const nb::list& labels, const Floats& probabilities) {
@@ -55,6 +90,10 @@ List<List<Tuple<nb::object, double>>> pairs(const Longs& indptr, const nb::list&
 void bind_answers(nb::module_& m) {
     m.def("best_first", &best_first, "indptr"_a, "indices"_a, "data"_a,
           "Positions of the entries, row by row, the best of a row first and the smaller column first among equals.");
+    m.def(
+        "best_of_rows", &best_of_rows, "indptr"_a, "indices"_a, "data"_a, "top_k"_a,
+        "Where each row begins, and the positions of its k largest entries, the smaller column first among equals, in "
+        "rising order.");
     m.def("label_pairs", &pairs, "indptr"_a, "labels"_a, "probabilities"_a,
           "Per row a list of (label, probability), in the order given.");
 }

@@ -185,8 +185,11 @@ struct Kernels {
     void (*solve_tile)(const TileProblem&, const SolverSettings&);
     /// The rows of those features of x whose bit is set in a bitmap index; returns how many. Room for n.
     int (*match_bitmap)(const Entry* x, int n, const std::uint32_t* index, const std::uint8_t* rows, RowMatch* match);
-    /// sums[column] += value * weight for all weights of the matched rows.
-    void (*add_rows)(const RowMatch* match, int n_matches, const std::uint8_t* rows, float* sums);
+    /// The same for an index of hash buckets: where each begins in `rows`, which ends at `end`.
+    int (*match_buckets)(const Entry* x, int n, const std::uint32_t* begin, int bucket_bits, int key_bytes,
+                         const std::uint8_t* rows, const std::uint8_t* end, RowMatch* match);
+    /// sums[column] += value * weight for all weights of the matched rows; there is room for whole groups of columns.
+    void (*add_rows)(const RowMatch* match, int n_matches, const std::uint8_t* rows, int n_columns, float* sums);
     /// sums[column] += value * weight for the features of x, all in a dense run that begins with `first`; n_columns is
     /// rounded up to whole groups.
     void (*add_dense)(const Entry* x, int n, std::uint32_t first, const std::int8_t* weights, int n_columns,
@@ -201,6 +204,11 @@ struct Kernels {
     void (*to_logits)(float* sums, const float* scale, const float* rate, int n, LinkMap map);
     /// p[c] = 1 / (1 + exp(-logit[c])), in place; n rounded up to a multiple of 8.
     void (*to_probabilities)(float* logits, int n);
+    /// p[c] = exp(logit[c]) / the sum of all n, in place; there is room for a multiple of 8.
+    void (*to_softmax)(float* logits, int n);
+    /// The positions where factor * p[c] is at least `least`, and these products; returns how many. Room for a multiple
+    /// of 8.
+    int (*reaching)(const float* p, int n, float factor, float least, std::int32_t* position, float* product);
     OnlineKernels online;
     EmbeddingKernels embedding;
     RegressorKernels regressor;

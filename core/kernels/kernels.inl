@@ -331,6 +331,71 @@ int match_bitmap(const Entry* x, int n, const std::uint32_t* index, const std::u
     return n_matches;
 }
 
+/// Which of up to sixteen keys, one after the other, are this one: a bit for each.
+template <class Key>
+inline unsigned equal_keys(const std::uint8_t* keys, std::uint32_t sought) {
+    unsigned bits = 0;
+#if defined(__SSE2__)
+    auto load = [&](int i) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(keys) + i); };
+    if constexpr (sizeof(Key) == 1) {
+        return _mm_movemask_epi8(_mm_cmpeq_epi8(load(0), _mm_set1_epi8(static_cast<char>(sought))));
+    } else if constexpr (sizeof(Key) == 2) {
+        const __m128i key = _mm_set1_epi16(static_cast<short>(sought));
+        return _mm_movemask_epi8(_mm_packs_epi16(_mm_cmpeq_epi16(load(0), key), _mm_cmpeq_epi16(load(1), key)));
+    } else {
+        const __m128i key = _mm_set1_epi32(static_cast<int>(sought));
+        for (int i = 0; i < 4; ++i) bits |= _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(load(i), key))) << (4 * i);
+    }
+#else
+    for (int i = 0; i < 16; ++i) {
+        Key key;  // little-endian, as the whole file
+        __builtin_memcpy(&key, keys + i * sizeof key, sizeof key);
+        bits |= static_cast<unsigned>(key == sought) << i;
+    }
+#endif
+    return bits;
+}
+
+template <class Key>
+inline int match_keys(const Entry* x, int n, const std::uint32_t* begin, int bucket_bits, const std::uint8_t* rows,
+                      const std::uint8_t* end, RowMatch* match) {
+    constexpr int ahead = 12, at_once = 16;
+    const std::uint32_t last = (1u << bucket_bits) - 1;
+    auto fetch = [&](int k) { __builtin_prefetch(rows + (begin[x[k].feature & last] & ~wide_chunk)); };
+    for (int k = 0; k < n && k < ahead; ++k) fetch(k);
+    int n_matches = 0;
+    for (int k = 0; k < n; ++k) {
+        if (k + ahead < n) fetch(k + ahead);
+        const std::uint32_t bucket = x[k].feature & last, at = begin[bucket] & ~wide_chunk;
+        if (at == (begin[bucket + 1] & ~wide_chunk)) continue;
+        const std::uint32_t sought = x[k].feature >> bucket_bits;
+        const std::uint8_t* keys = rows + at + 1;
+        const int n_rows = rows[at];
+        int place = n_rows;
+        if (n_rows <= at_once && end - keys >= static_cast<std::int64_t>(at_once * sizeof(Key))) {
+            place =
+                __builtin_ctz(equal_keys<Key>(keys, sought) | 1u << n_rows);  // no branch, it would be unpredictable
+        } else {
+            for (int i = n_rows - 1; i >= 0; --i) {
+                Key key;
+                __builtin_memcpy(&key, keys + static_cast<std::size_t>(i) * sizeof key, sizeof key);
+                if (key == sought) place = i;
+            }
+        }
+        match[n_matches] = {(at + 1 + static_cast<std::uint32_t>(n_rows * sizeof(Key))) | (begin[bucket] & wide_chunk),
+                            static_cast<std::uint8_t>(place), static_cast<std::uint8_t>(n_rows), x[k].value};
+        n_matches += place < n_rows;
+    }
+    return n_matches;
+}
+
+int match_buckets(const Entry* x, int n, const std::uint32_t* begin, int bucket_bits, int key_bytes,
+                  const std::uint8_t* rows, const std::uint8_t* end, RowMatch* match) {
+    if (key_bytes == 1) return match_keys<std::uint8_t>(x, n, begin, bucket_bits, rows, end, match);
+    if (key_bytes == 2) return match_keys<std::uint16_t>(x, n, begin, bucket_bits, rows, end, match);
+    return match_keys<std::uint32_t>(x, n, begin, bucket_bits, rows, end, match);
+}
+
 // The product of two floats is exact in double, so rounding once or twice is the same, and both loops add up in a fixed
 // number of partial sums: all instruction sets agree to the bit.
 double dot_list(const std::int32_t* feature, const float* weight, std::int64_t n, const float* x) {
@@ -395,31 +460,77 @@ inline RowBytes row_bytes(const RowMatch& m, const std::uint8_t* rows) {
     return {first + (m.place == 0 ? 0 : row_end(chunk, is_wide, m.place - 1).byte), first + end.byte, end.has_groups};
 }
 
-void add_rows(const RowMatch* match, int n_matches, const std::uint8_t* rows, float* sums) {
-    constexpr int ahead = 8;  // rows are scattered: where one lies is known well before it is read
-    RowBytes coming[ahead];
-    auto look = [&](int k) {
-        coming[k % ahead] = row_bytes(match[k], rows);
-        __builtin_prefetch(coming[k % ahead].begin);
-        __builtin_prefetch(coming[k % ahead].end);
-    };
-    for (int k = 0; k < n_matches && k < ahead; ++k) look(k);
-    for (int k = 0; k < n_matches; ++k) {
-        auto [at, end, has_groups] = coming[k % ahead];
-        if (k + ahead < n_matches) look(k + ahead);
-        const float value = match[k].value;
-        if (has_groups) {
-            const vfloat v = vfloat{} + value;
-            for (int g = *at++; g > 0; --g, at += 1 + group_columns) {
-                float* target = sums + group_columns * *at;
-                vfloat s;
-                __builtin_memcpy(&s, target, sizeof s);
-                s = add_product(s, v, load_weights(reinterpret_cast<const std::int8_t*>(at + 1)));
-                __builtin_memcpy(target, &s, sizeof s);
-            }
+/// A row of all groups of a panel, in order: its weights need no places.
+struct FullRow {
+    const std::uint8_t* groups;
+    float value;
+};
+
+/// Groups of columns from `first` on, whose sums stay in registers while all rows pass.
+template <int Groups>
+inline void add_full_rows(const FullRow* row, int n, int first, float* sums) {
+    vfloat sum[Groups];
+    for (int g = 0; g < Groups; ++g) sum[g] = load(sums + group_columns * (first + g));
+    for (int k = 0; k < n; ++k) {
+        const std::uint8_t* group = row[k].groups + (1 + group_columns) * first;
+        const vfloat value = splat(row[k].value);
+#pragma GCC unroll 8
+        for (int g = 0; g < Groups; ++g)
+            sum[g] = add_product(
+                sum[g], value, load_weights(reinterpret_cast<const std::int8_t*>(group + (1 + group_columns) * g + 1)));
+    }
+    for (int g = 0; g < Groups; ++g) store(sums + group_columns * (first + g), sum[g]);
+}
+
+/// Rows a block at a time: where they lie is known, and fetched, well before they are read.
+void add_rows(const RowMatch* match, int n_matches, const std::uint8_t* rows, int n_columns, float* sums) {
+    constexpr int block = 64;
+    const int all_groups = (n_columns + group_columns - 1) / group_columns;
+    RowBytes row[block];
+    FullRow full[block];
+    for (int begin = 0; begin < n_matches; begin += block) {
+        const int n = n_matches - begin < block ? n_matches - begin : block;
+        for (int k = 0; k < n; ++k) {
+            row[k] = row_bytes(match[begin + k], rows);
+            __builtin_prefetch(row[k].begin);
+            __builtin_prefetch(row[k].begin + (row[k].has_groups ? 64 : 0));
+            __builtin_prefetch(row[k].end);
         }
-        for (; at < end; at += 2)
-            sums[at[0]] = add_product(sums[at[0]], value, static_cast<float>(static_cast<std::int8_t>(at[1])));
+        int n_full = 0, n_others = 0;
+        float other_value[block];
+        for (int k = 0; k < n; ++k) {  // no branch, it would be unpredictable
+            const RowBytes r = row[k];
+            const std::uint8_t none = 0, *count = r.has_groups ? r.begin : &none;  // a row may have no bytes
+            const bool is_full = r.has_groups & (*count == all_groups);
+            full[n_full] = {r.begin + 1, match[begin + k].value};
+            row[n_others] = r;
+            other_value[n_others] = match[begin + k].value;
+            n_full += is_full;
+            n_others += !is_full;
+        }
+        if (n_full > 0) {
+            int g = 0;
+            for (; g + 8 <= all_groups; g += 8) add_full_rows<8>(full, n_full, g, sums);
+            if (g + 4 <= all_groups) add_full_rows<4>(full, n_full, g, sums), g += 4;
+            if (g + 2 <= all_groups) add_full_rows<2>(full, n_full, g, sums), g += 2;
+            if (g < all_groups) add_full_rows<1>(full, n_full, g, sums);
+        }
+        for (int k = 0; k < n_others; ++k) {
+            auto [at, end, has_groups] = row[k];
+            const float value = other_value[k];
+            if (has_groups) {
+                const vfloat v = vfloat{} + value;
+                for (int g = *at++; g > 0; --g, at += 1 + group_columns) {
+                    float* target = sums + group_columns * *at;
+                    vfloat s;
+                    __builtin_memcpy(&s, target, sizeof s);
+                    s = add_product(s, v, load_weights(reinterpret_cast<const std::int8_t*>(at + 1)));
+                    __builtin_memcpy(target, &s, sizeof s);
+                }
+            }
+            for (; at < end; at += 2)
+                sums[at[0]] = add_product(sums[at[0]], value, static_cast<float>(static_cast<std::int8_t>(at[1])));
+        }
     }
 }
 
@@ -465,6 +576,47 @@ void to_probabilities(float* logits, int n) {
     }
 }
 
+/// Given that exactly one is true, independent probabilities are proportional to their odds.
+void to_softmax(float* logits, int n) {
+    if (n == 0) return;
+    const int padded = (n + lanes - 1) / lanes * lanes;
+    float largest = logits[0];
+    for (int c = 1; c < n; ++c) largest = logits[c] > largest ? logits[c] : largest;
+    for (int c = n; c < padded; ++c) logits[c] = -1e38f;
+    vfloat sums{};
+    for (int c = 0; c < padded; c += lanes) {
+        const vfloat p = exponential(load(logits + c) - largest);
+        sums += p;
+        store(logits + c, p);
+    }
+    double sum = 0;
+    for (int lane = 0; lane < lanes; ++lane) sum += static_cast<double>(sums[lane]);
+    const vfloat scale = splat(static_cast<float>(1.0 / sum));
+    for (int c = 0; c < padded; c += lanes) store(logits + c, load(logits + c) * scale);
+}
+
+int reaching(const float* p, int n, float factor, float least, std::int32_t* position, float* product) {
+    int n_found = 0;
+    for (int first = 0; first < n; first += lanes) {
+        const int m = n - first < lanes ? n - first : lanes;
+        const vfloat products = load(p + first) * factor;
+        unsigned bits = 0;
+#if defined(__AVX__)
+        bits = static_cast<unsigned>(
+            _mm256_movemask_ps(_mm256_cmp_ps((__m256)products, _mm256_set1_ps(least), _CMP_GE_OQ)));
+#else
+        for (int i = 0; i < lanes; ++i) bits |= static_cast<unsigned>(products[i] >= least) << i;
+#endif
+        bits &= (1u << m) - 1;
+        for (; bits != 0; bits &= bits - 1) {
+            const int i = __builtin_ctz(bits);
+            position[n_found] = first + i;
+            product[n_found++] = p[first + i] * factor;
+        }
+    }
+    return n_found;
+}
+
 #include "kernels/embedding.inl"
 #include "kernels/nearest.inl"
 #include "kernels/online.inl"
@@ -477,12 +629,15 @@ const Kernels RAMIFY_KERNELS{
     RAMIFY_LANES,
     solve_tile,
     match_bitmap,
+    match_buckets,
     add_rows,
     add_dense,
     dot_list,
     dot_bitmap,
     to_logits,
     to_probabilities,
+    to_softmax,
+    reaching,
     {online_score, online_gradient, online_adagrad, online_descend, online_replay_adagrad, online_replay_descend},
     {embedding_sum, embedding_dots, embedding_add, embedding_sum_bytes, embedding_dots_bytes},
     {regressor_dot, regressor_adagrad_factors, regressor_descend},

@@ -123,10 +123,21 @@ inline BlockStorage join_panels(std::vector<FrozenPanel>&& panels) {
 }
 
 /// Scratch space for scoring one row; reused from row to row.
-struct ScoreScratch {
+class ScoreScratch {
+public:
     std::vector<RowMatch> match;
-    std::vector<float> score;         ///< of the node's columns, in the order of `child`
-    std::vector<std::int32_t> child;  ///< position among the node's children
+    std::span<float> score;               ///< of the node's columns, in the order of `child`; room for whole groups
+    std::span<const std::int32_t> child;  ///< position among the node's children
+
+    /// Room for the scores of these children.
+    void begin(std::span<const std::int32_t> children) {
+        if (room_.size() < children.size() + group_columns) room_.resize(children.size() + group_columns);
+        score = std::span(room_).first(children.size());
+        child = children;
+    }
+
+private:
+    std::vector<float> room_;
 };
 
 /// Read-only view of the arrays, checked once so that no damaged file can make the loops below read outside them.
@@ -142,11 +153,13 @@ struct FrozenBlocks : BlockArrays<ArrayView> {
         if (column_child.size() != column_scale.size()) refuse_arrays("column_scale");
         if (column_child.size() != column_rate.size()) refuse_arrays("column_rate");
         panel_begin.assign(tree.n_nodes() + 2, 0);
-        std::int64_t last_node = 0;
+        std::int64_t last_node = 0, n_columns = 0;
         std::vector<bool> has_column(
             tree.n_nodes());  // a child met twice would be searched twice, and its children four times
         for (std::size_t i = 0; i < n_panels(); ++i) {
             check_panel(i, tree, last_node);
+            if (panel(i).first_column != n_columns) refuse_arrays("panel columns");  // a node's lie side by side
+            n_columns += panel(i).n_columns;
             for (std::int32_t child : column_child.subspan(panel(i).first_column, panel(i).n_columns)) {
                 const std::size_t at = panel(i).node == tree.n_nodes() ? 0 : tree.first_child[panel(i).node] + child;
                 if (has_column[at]) refuse_arrays("column_child");
@@ -163,9 +176,12 @@ struct FrozenBlocks : BlockArrays<ArrayView> {
 
     /// Raw scores of a node's children, into scratch.score and scratch.child.
     void score(int node, std::span<const Entry> x, ScoreScratch& scratch, LinkMap map) const {
-        scratch.score.clear();
-        scratch.child.clear();
-        for (int i = panel_begin[node]; i < panel_begin[node + 1]; ++i) score_panel(panel(i), x, scratch, map);
+        const int first = panel_begin[node], end = panel_begin[node + 1];
+        std::size_t n_columns = 0;
+        for (int i = first; i < end; ++i) n_columns += static_cast<std::size_t>(panel(i).n_columns);
+        scratch.begin(first < end ? column_child.subspan(panel(first).first_column, n_columns) : column_child.first(0));
+        float* sums = scratch.score.data();
+        for (int i = first; i < end; sums += panel(i++).n_columns) score_panel(panel(i), x, scratch, map, sums);
     }
 
     /// The weight of a panel's column for a feature.
@@ -185,7 +201,7 @@ struct FrozenBlocks : BlockArrays<ArrayView> {
         RowMatch match;
         if (match_rows(p, parts, {&x, 1}, &match) == 0) return 0.0f;
         alignas(64) float sums[max_panel_columns] = {};
-        kernels().add_rows(&match, 1, parts.chunks, sums);
+        kernels().add_rows(&match, 1, parts.chunks, static_cast<int>(p.n_columns), sums);
         return sums[column] * column_scale[p.first_column + column];
     }
 
@@ -216,23 +232,9 @@ private:
         const std::uint32_t* begin = index.data() + p.index_begin;
         if (parts.bucket_bits == bitmap_index)
             return kernels().match_bitmap(x.data(), static_cast<int>(x.size()), begin, bytes, match);
-        constexpr std::size_t ahead = 8;
-        const std::uint32_t last = (1u << parts.bucket_bits) - 1;
-        const int n_key_bytes = key_bytes(n_features, parts.bucket_bits);
-        int n = 0;
-        for (std::size_t k = 0; k < x.size(); ++k) {
-            if (k + ahead < x.size()) __builtin_prefetch(bytes + (begin[x[k + ahead].feature & last] & ~wide_chunk));
-            const std::uint32_t bucket = x[k].feature & last, at = begin[bucket] & ~wide_chunk;
-            if (at == (begin[bucket + 1] & ~wide_chunk)) continue;
-            const std::uint8_t n_rows = bytes[at];
-            for (std::uint8_t place = 0; place < n_rows; ++place)
-                if (read_key(bytes + at + 1, place, n_key_bytes) == x[k].feature >> parts.bucket_bits) {
-                    match[n++] = {(at + 1 + n_rows * n_key_bytes) | (begin[bucket] & wide_chunk), place, n_rows,
-                                  x[k].value};
-                    break;
-                }
-        }
-        return n;
+        return kernels().match_buckets(x.data(), static_cast<int>(x.size()), begin, static_cast<int>(parts.bucket_bits),
+                                       key_bytes(n_features, parts.bucket_bits), bytes, rows.data() + rows.size(),
+                                       match);
     }
 
     void check_panel(std::size_t i, const TreeView& tree, std::int64_t last_node) const {
@@ -320,8 +322,9 @@ private:
         return at == parts.n_bytes && (begin[n_buckets] & ~wide_chunk) == at && n_rows == p.n_rows;
     }
 
-    void score_panel(const PanelRecord& p, std::span<const Entry> x, ScoreScratch& scratch, LinkMap map) const {
-        alignas(64) float sums[max_panel_columns];
+    /// Into `sums`, which has room for whole groups of columns.
+    void score_panel(const PanelRecord& p, std::span<const Entry> x, ScoreScratch& scratch, LinkMap map,
+                     float* sums) const {
         const int n_columns = static_cast<int>(p.n_columns);
         std::fill_n(sums, (n_columns + group_columns - 1) / group_columns * group_columns, 0.0f);
         if (p.bucket_bits == hashed_index)
@@ -330,9 +333,6 @@ private:
             sum_rows(p, x, scratch, sums);
         kernels().to_logits(sums, column_scale.data() + p.first_column, column_rate.data() + p.first_column, n_columns,
                             map);
-        scratch.score.insert(scratch.score.end(), sums, sums + n_columns);
-        scratch.child.insert(scratch.child.end(), column_child.begin() + p.first_column,
-                             column_child.begin() + p.first_column + p.n_columns);
     }
 
     void sum_hashed(const PanelRecord& p, std::span<const Entry> x, float* sums) const {
@@ -368,7 +368,7 @@ private:
                     float* sums) const {
         scratch.match.resize(x.size() + 1);
         const int n = match_rows(p, parts, x, scratch.match.data());
-        kernels().add_rows(scratch.match.data(), n, parts.chunks, sums);
+        kernels().add_rows(scratch.match.data(), n, parts.chunks, static_cast<int>(p.n_columns), sums);
     }
 };
 

@@ -3,7 +3,8 @@
 /// Most rows of a large model hold one or two weights, so the overhead per row matters. Rows come in chunks: those
 /// of 64 neighbouring features, or those of a hash bucket. A chunk begins with where its rows end; then come the rows,
 /// so that a feature is found and read within one or two cache lines. A weight is a pair (column, signed byte); eight
-/// neighbouring columns of which many are in use are a group (its number, eight signed bytes) instead.
+/// neighbouring columns of which many are in use are a group (its number, eight signed bytes) instead. A row of many
+/// weights holds all groups of the panel, in order, and no pairs.
 #pragma once
 
 #include <algorithm>
@@ -24,6 +25,10 @@ inline constexpr int features_per_word = 64;
 inline constexpr int most_rows_in_chunk = 64;
 inline constexpr int dense_group =
     4;  ///< this many weights make a group: nine bytes instead of eight, but one addition instead of four
+
+/// A row of all groups may take this many times its bytes, as it is read several times as fast: except where a panel
+/// is so large that fetching its rows takes the time.
+inline constexpr std::size_t full_row_bytes = 3, large_panel = std::size_t{512} << 10;
 
 /// A panel as training leaves it: rows in order of feature, each a list of groups.
 struct Panel {
@@ -144,6 +149,10 @@ private:
             }
             if (n_groups > 0) bytes[start] = n_groups;
             bytes.insert(bytes.end(), pairs.begin(), pairs.end());
+            if (takes_all_groups(bytes.size() - start)) {
+                bytes.resize(start);
+                n_groups = write_all_groups(r, bytes);
+            }
             end.push_back(static_cast<std::uint32_t>(bytes.size()) | (n_groups > 0 ? row_has_groups : 0));
             has_groups |= n_groups > 0;
         }
@@ -154,6 +163,27 @@ private:
         }
         rows.insert(rows.end(), bytes.begin(), bytes.end());
         return is_wide ? wide_chunk : 0;
+    }
+
+    std::size_t all_groups() const { return (panel_.child.size() + group_columns - 1) / group_columns; }
+
+    /// Whether a row of so many bytes is better written as all groups of the panel.
+    bool takes_all_groups(std::size_t n_bytes) const {
+        const bool is_large = panel_.group_id.size() * (1 + group_columns) > large_panel;
+        return 1 + all_groups() * (1 + group_columns) <= (is_large ? 1 : full_row_bytes) * n_bytes;
+    }
+
+    /// A row as all groups in order, those without weights too. Returns their number.
+    std::uint8_t write_all_groups(std::uint32_t r, std::vector<std::uint8_t>& bytes) const {
+        const std::size_t n_groups = all_groups(), start = bytes.size() + 1;
+        bytes.push_back(static_cast<std::uint8_t>(n_groups));
+        bytes.resize(start + n_groups * (1 + group_columns), 0);
+        auto group = [&](std::size_t g) { return bytes.data() + start + g * (1 + group_columns); };
+        for (std::size_t g = 0; g < n_groups; ++g) *group(g) = static_cast<std::uint8_t>(g);
+        for (std::uint32_t g = panel_.row_group[r]; g < panel_.row_group[r + 1]; ++g)
+            std::memcpy(group(panel_.group_id[g]) + 1, panel_.group_weight.data() + std::size_t{group_columns} * g,
+                        group_columns);
+        return static_cast<std::uint8_t>(n_groups);
     }
 
     const Panel& panel_;
@@ -182,8 +212,10 @@ inline std::int64_t checked_chunk(const std::uint8_t* chunk, bool is_wide, int n
         if (end.has_groups) {
             if (at == stop || stop - at - 1 < *at * (group_columns + 1)) return -1;
             const int n_groups = *at++;
+            const bool is_full = n_groups == (n_columns + group_columns - 1) / group_columns;
             for (int g = 0; g < n_groups; ++g, at += group_columns + 1)
-                if (*at * group_columns >= n_columns) return -1;
+                if (*at * group_columns >= n_columns || (is_full && *at != g)) return -1;
+            if (is_full && at != stop) return -1;
         }
         if ((stop - at) % 2 != 0) return -1;
         begin = end.byte;

@@ -27,6 +27,8 @@ struct SearchScratch {
     std::vector<std::pair<float, std::int32_t>> open, next;  ///< of a beam, or of a round
     BestFirst best;
     std::vector<Found> found;
+    std::vector<std::int32_t> position;   ///< of the children that matter
+    std::vector<float> product;           ///< their probabilities
     std::vector<float> probability;       ///< per node, for named labels
     std::vector<std::int32_t> nodes;      ///< opened for named labels
     std::vector<std::uint8_t> is_marked;  ///< per node
@@ -105,8 +107,9 @@ struct LabelTreeModel {
     void conditional(int node, std::span<const Entry> x, ScoreScratch& scratch) const {
         if (node != gate() && tree.n_children[node] == 1 &&
             blocks.has(node)) {  // an only child is as probable as its parent
-            scratch.score.assign(1, 1.0f);
-            scratch.child.assign(1, 0);
+            static constexpr std::int32_t only_child = 0;
+            scratch.begin({&only_child, 1});
+            scratch.score[0] = 1.0f;
             return;
         }
         LinkMap map;
@@ -118,7 +121,7 @@ struct LabelTreeModel {
         float* score = scratch.score.data();
         const int n = static_cast<int>(scratch.score.size());
         if (is_multiclass && node != gate()) {
-            to_softmax(score, n);
+            kernels().to_softmax(score, n);
         } else {
             kernels().to_probabilities(score, n);
         }
@@ -228,17 +231,6 @@ private:
     /// An only child is as probable as its parent, which takes none.
     std::int32_t n_products(std::int32_t node) const { return tree.n_children[node] == 1 ? 0 : tree.n_children[node]; }
 
-    /// Given that exactly one is true, independent probabilities are proportional to their odds: a softmax of the
-    /// logits.
-    static void to_softmax(float* logits, int n) {
-        if (n == 0) return;
-        const float largest = *std::max_element(logits, logits + n);
-        double sum = 0;
-        for (int c = 0; c < n; ++c) sum += logits[c] = std::exp(logits[c] - largest);
-        const auto scale = static_cast<float>(1.0 / sum);
-        for (int c = 0; c < n; ++c) logits[c] *= scale;
-    }
-
     /// The nodes of the next round that have a block; the others have no children that could be true.
     template <class Open>
     void next_round(BestFirst& search, const SearchSettings& settings, Open&& open) const {
@@ -255,12 +247,14 @@ private:
         scratch.n_inner_products += n_products(node);
         ++search.n_opened;
         const std::int32_t first = tree.first_child[node];
-        float cutoff = search.cutoff(settings);
-        for (std::size_t c = 0; c < scratch.score.child.size(); ++c) {
-            const float child_p = p * scratch.score.score[c];
-            if (child_p < cutoff) continue;  // most children end here
-            search.reach(settings, child_p, first + scratch.score.child[c], tree.label[first + scratch.score.child[c]]);
-            cutoff = search.cutoff(settings);
+        const auto n = static_cast<int>(scratch.score.score.size());
+        scratch.position.resize(std::max(scratch.position.size(), scratch.score.score.size() + group_columns));
+        scratch.product.resize(scratch.position.size());
+        const int n_reaching = kernels().reaching(scratch.score.score.data(), n, p, search.cutoff(settings),
+                                                  scratch.position.data(), scratch.product.data());
+        for (int k = 0; k < n_reaching; ++k) {  // most children are not among them
+            const std::int32_t child = first + scratch.score.child[static_cast<std::size_t>(scratch.position[k])];
+            search.reach(settings, scratch.product[k], child, tree.label[child]);
         }
     }
 

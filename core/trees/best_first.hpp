@@ -43,7 +43,10 @@ public:
     std::vector<Found> found;  ///< a heap, the worst answer on top; `finish` sorts it, best first
 
     void clear() {
-        open_.clear();
+        near_.clear();
+        far_.clear();
+        least_near_ = std::numeric_limits<float>::infinity();
+        best_far_ = 0;
         found.clear();
         n_opened = 0;
         passed_over_ = 0;
@@ -60,8 +63,13 @@ public:
         if (is_beaten(p, settings) || !settings.admits(p, node)) return;
         if (label < 0) {
             if (is_left_out(p, settings)) return pass_over(p);
-            open_.emplace_back(p, node);
-            std::ranges::push_heap(open_, is_worse);
+            if (p < least_near_) {
+                best_far_ = std::max(best_far_, p);
+                far_.emplace_back(p, node);
+                return;
+            }
+            near_.emplace_back(p, node);
+            std::ranges::push_heap(near_, Worse{});
             return;
         }
         enter(settings, p, label);
@@ -82,14 +90,14 @@ public:
 
     /// Pops the node to open next; false if the answer is complete.
     bool next(const SearchSettings& settings, float& p, std::int32_t& node) {
-        if (open_.empty()) return false;
-        if (is_left_out(open_.front().first, settings)) {
-            pass_over(open_.front().first);
+        if (!has_open(settings)) return false;
+        if (is_left_out(near_.front().first, settings)) {
+            pass_over(near_.front().first);
             return false;
         }
-        std::tie(p, node) = open_.front();
-        std::ranges::pop_heap(open_, is_worse);
-        open_.pop_back();
+        std::tie(p, node) = near_.front();
+        std::ranges::pop_heap(near_, Worse{});
+        near_.pop_back();
         return true;
     }
 
@@ -100,7 +108,7 @@ public:
     template <class Open>
     void next_round(const SearchSettings& settings, Open&& open) {
         float p, least = -1;
-        for (std::int32_t node; !open_.empty() && open_.front().first >= least && next(settings, p, node);)
+        for (std::int32_t node; has_open(settings) && near_.front().first >= least && next(settings, p, node);)
             if (open(p, node) && least < 0) least = settings.eager * p;
     }
 
@@ -125,15 +133,43 @@ public:
     }
 
 private:
-    static bool is_worse(const std::pair<float, std::int32_t>& a, const std::pair<float, std::int32_t>& b) {
-        return a.first != b.first ? a.first < b.first : a.second > b.second;
+    using Open = std::pair<float, std::int32_t>;
+    struct Worse {
+        bool operator()(const Open& a, const Open& b) const {
+            return a.first != b.first ? a.first < b.first : a.second > b.second;
+        }
+    };
+
+    /// Whether near_ holds the most probable open node; false if there is none. Most nodes are never opened: they are
+    /// not put in order before all better ones are.
+    bool has_open(const SearchSettings& settings) {
+        if (!near_.empty() || far_.empty()) return !near_.empty();
+        least_near_ = best_far_ / 8;
+        best_far_ = 0;
+        std::size_t n_far = 0;
+        for (const Open& node : far_) {
+            if (node.first >= least_near_) {
+                near_.push_back(node);
+            } else if (is_left_out(node.first, settings)) {
+                pass_over(node.first);
+            } else {
+                best_far_ = std::max(best_far_, node.first);
+                far_[n_far++] = node;
+            }
+        }
+        far_.resize(n_far);
+        std::ranges::make_heap(near_, Worse{});
+        return true;
     }
+
     bool is_full(const SearchSettings& settings) const {
         return static_cast<std::int64_t>(found.size()) >= settings.top_k;
     }
 
     float passed_over_ = 0;
-    std::vector<std::pair<float, std::int32_t>> open_;  ///< a heap, the most probable on top; ties by the lower node
+    std::vector<Open> near_;  ///< a heap of open nodes, the most probable on top; ties by the lower node
+    std::vector<Open> far_;   ///< open nodes that are less probable than those of near_ may be
+    float least_near_ = std::numeric_limits<float>::infinity(), best_far_ = 0;
 };
 
 }  // namespace ramify

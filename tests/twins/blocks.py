@@ -22,6 +22,7 @@ BITMAP, HASHED = -1, -2
 DENSE_RUN, LEAST_DENSE = 1 << 20, 64
 GROUP = 8
 DENSE_GROUP = 4
+FULL_ROW_BYTES, LARGE_PANEL = 3, 512 << 10
 WIDE_CHUNK, ROW_HAS_GROUPS = 1 << 31, 1 << 15
 WORD_FEATURES = 64
 TILE_COLUMNS = 32
@@ -66,18 +67,20 @@ def _freeze_panel(arrays, node, children, weights, scales, index):
     features = [feature for feature in known if feature not in run]
     bits = BITMAP if index == "bitmap" else max(0, len(features).bit_length() - 3)
     index_begin, row_begin = len(arrays["index"]), len(arrays["rows"])
+    n_groups = sum(weights[features, at : at + GROUP].any(axis=1).sum() for at in range(0, len(children), GROUP))
+    factor = 1 if n_groups * (1 + GROUP) > LARGE_PANEL else FULL_ROW_BYTES
     rows = bytearray()
     if index == "bitmap":
         for first in range(0, len(weights), WORD_FEATURES):
             members = [feature for feature in features if first <= feature < first + WORD_FEATURES]
             word = sum(1 << feature - first for feature in members)
-            is_wide, chunk = _chunk([weights[feature] for feature in members])
+            is_wide, chunk = _chunk([weights[feature] for feature in members], factor)
             arrays["index"] += [len(rows) | is_wide * WIDE_CHUNK, word & 0xFFFFFFFF, word >> 32]
             rows += chunk
     else:
         for bucket in range(2**bits):
             members = [feature for feature in features if feature % 2**bits == bucket]
-            is_wide, chunk = _chunk([weights[feature] for feature in members])
+            is_wide, chunk = _chunk([weights[feature] for feature in members], factor)
             arrays["index"] += [len(rows) | is_wide * WIDE_CHUNK]
             n_bytes = key_bytes(len(weights), bits)
             rows += bytes([len(members)] if members else [])
@@ -120,19 +123,25 @@ def key_bytes(n_features, bits):
     return 1 if largest < 2**8 else 2 if largest < 2**16 else 4
 
 
-def _chunk(rows_of_weights):
-    """Where the rows end, and the rows: (whether it is wide, its bytes)."""
+def _chunk(rows_of_weights, factor):
+    """Where the rows end, and the rows: (whether it is wide, its bytes). A row of all groups may take `factor` times
+    the bytes."""
     ends, content, has_groups = [], b"", False
     for weights in rows_of_weights:
-        groups, pairs = [], b""
+        all_groups, groups, pairs = [], [], b""
         for first in range(0, len(weights), GROUP):
             used = [c for c in range(first, min(first + GROUP, len(weights))) if weights[c]]
+            padded = [int(w) & 255 for w in weights[first : first + GROUP]]
+            all_groups.append(bytes([first // GROUP, *padded, *[0] * (GROUP - len(padded))]))
             if len(used) >= DENSE_GROUP:
-                padded = [int(w) & 255 for w in weights[first : first + GROUP]]
-                groups.append(bytes([first // GROUP, *padded, *[0] * (GROUP - len(padded))]))
+                groups.append(all_groups[-1])
             else:
                 pairs += b"".join(bytes([c, int(weights[c]) & 255]) for c in used)
-        content += (bytes([len(groups)]) + b"".join(groups) if groups else b"") + pairs
+        row = (bytes([len(groups)]) + b"".join(groups) if groups else b"") + pairs
+        if 1 + len(all_groups) * (1 + GROUP) <= factor * len(row):
+            groups = all_groups
+            row = bytes([len(groups)]) + b"".join(groups)
+        content += row
         ends.append(len(content) | bool(groups) * ROW_HAS_GROUPS)
         has_groups |= bool(groups)
     if has_groups or len(content) > 2 * 255:

@@ -19,22 +19,29 @@ Threshold: TypeAlias = float | NDArray[np.float32]
 
 def keep_best(answer: sparse.csr_array, top_k: int | None, threshold: Threshold) -> sparse.csr_array:
     """The k largest entries of each row (the smaller column first among equals) that reach the threshold."""
-    row_of = np.repeat(np.arange(answer.shape[0]), np.diff(answer.indptr))
-    needed = threshold[answer.indices] if isinstance(threshold, np.ndarray) else np.float32(threshold)
-    kept = answer.data >= needed
+    indptr: NDArray[np.integer] = answer.indptr
+    indices, data = answer.indices, answer.data
     if top_k is not None:
-        order = best_first(answer)
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[order] = np.arange(len(order)) - np.repeat(answer.indptr[:-1], np.diff(answer.indptr))
-        kept &= rank < top_k
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(row_of[kept], minlength=answer.shape[0]))])
-    return csr_rows(answer.data[kept], answer.indices[kept], indptr, answer.shape)
+        indptr, best = _core.best_of_rows(*_for_core(answer), top_k)
+        indices, data = indices[best], data[best]
+    kept = data >= (threshold[indices] if isinstance(threshold, np.ndarray) else np.float32(threshold))
+    if not kept.all():
+        indptr = np.concatenate([[0], np.cumsum(kept)])[indptr]
+        indices, data = indices[kept], data[kept]
+    return csr_rows(data.copy() if data is answer.data else data, indices, indptr, answer.shape)
 
 
 def best_first(answer: sparse.csr_array) -> NDArray[np.int64]:
     """Positions of the entries, row by row, the best of a row first and the smaller column first among equals."""
-    indptr, indices = answer.indptr.astype(np.int64, copy=False), answer.indices.astype(np.int32, copy=False)
-    return _core.best_first(indptr, indices, answer.data.astype(np.float32, copy=False))
+    return _core.best_first(*_for_core(answer))
+
+
+def _for_core(answer: sparse.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+    return (
+        answer.indptr.astype(np.int64, copy=False),
+        answer.indices.astype(np.int32, copy=False),
+        answer.data.astype(np.float32, copy=False),
+    )
 
 
 def node_thresholds(tree: LabelTree, threshold: Threshold) -> tuple[float, NDArray[np.float32] | None]:

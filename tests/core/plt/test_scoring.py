@@ -49,6 +49,33 @@ def test_scores_are_rows_times_weights_at_every_width(width, index, n_features):
     np.testing.assert_allclose(all_probabilities(model.trained, X), expected, rtol=3e-5, atol=1e-7)
 
 
+@pytest.mark.parametrize("n_rows", [3, 16, 17, 40])
+@pytest.mark.parametrize("step", [8, 1024, 16384])
+def test_features_that_share_a_bucket_are_told_apart(n_rows, step):
+    """All in one bucket, which is compared sixteen keys at a time, with keys of one, two and four bytes."""
+    rng = np.random.default_rng(n_rows)
+    weights = np.zeros((n_rows * step, 2), np.int8)
+    known = np.arange(0, n_rows * step, step)
+    weights[known] = rng.integers(1, 100, (n_rows, 2))
+    tree = scoring_tree(weights, np.array([0.01, 0.02]), index="bucket")
+    X = np.zeros((6, len(weights)), np.float32)
+    for row in X:
+        row[rng.choice(known, n_rows // 2 + 1, replace=False)] = rng.random(n_rows // 2 + 1)
+        row[rng.integers(len(weights), size=9)] = 1.0  # most of them unknown
+    expected = expit(X.astype(np.float64) @ weights * [0.01, 0.02])
+    np.testing.assert_allclose(all_probabilities(tree, sparse.csr_array(X)), expected, rtol=3e-5, atol=1e-7)
+
+
+def test_a_row_of_all_groups_out_of_order_is_refused():
+    """The kernel adds the groups of such a row to the columns in turn, without looking at their numbers."""
+    blocks = freeze({0: (np.arange(16), np.ones((1, 16), np.int8), np.ones(16))}, 1)
+    first = 2 + 1  # behind the end of the row and the number of groups
+    assert blocks["rows"][[first, first + 9]].tolist() == [0, 1]
+    blocks["rows"][[first, first + 9]] = [1, 0]
+    with pytest.raises(ValueError, match="rows"):
+        _ = TrainedTree(one_level(16), blocks, IDENTITY, 1, False, 0.0, False).core
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("n_features", [10, 9000])
 def test_trained_blocks_of_every_width_score_as_their_arrays_say(width, n_features):

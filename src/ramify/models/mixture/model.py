@@ -218,7 +218,9 @@ class MixtureModel(Model):
             place = places(candidates, found)
             is_known = place >= 0
             P[is_known, m] = found.data[place[is_known]]
-            is_known |= (np.diff(found.indptr) < n_asked)[row_of]
+            # What an answer does not hold has at most the least that it holds.
+            if n_asked:
+                is_known |= (least_of_rows(found, n_asked) == 0)[row_of]
             if not is_known.all():
                 part = self.parts[m]
                 rest = some_entries(candidates, ~is_known)
