@@ -7,6 +7,7 @@
 /// weights are in `table`, shared by all nodes (hashed_blocks.hpp).
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -127,6 +128,7 @@ struct ScoreScratch {
     std::vector<RowMatch> match;
     std::vector<float> score;         ///< of the node's columns, in the order of `child`
     std::vector<std::int32_t> child;  ///< position among the node's children
+    float claimed = 0;                ///< if asked for: what the children claim together, each for itself
 };
 
 /// Read-only view of the arrays, checked once so that no damaged file can make the loops below read outside them.
@@ -161,11 +163,14 @@ struct FrozenBlocks : BlockArrays<ArrayView> {
 
     bool has(int node) const { return panel_begin[node] < panel_begin[node + 1]; }
 
-    /// Raw scores of a node's children, into scratch.score and scratch.child.
-    void score(int node, std::span<const Entry> x, ScoreScratch& scratch, LinkMap map) const {
+    /// Logits of a node's children, into scratch.score and scratch.child. With `claims`, a map to the logit of each
+    /// child for itself, the sum of those probabilities into scratch.claimed.
+    void score(int node, std::span<const Entry> x, ScoreScratch& scratch, LinkMap map,
+               const LinkMap* claims = nullptr) const {
         scratch.score.clear();
         scratch.child.clear();
-        for (int i = panel_begin[node]; i < panel_begin[node + 1]; ++i) score_panel(panel(i), x, scratch, map);
+        scratch.claimed = 0;
+        for (int i = panel_begin[node]; i < panel_begin[node + 1]; ++i) score_panel(panel(i), x, scratch, map, claims);
     }
 
     /// The weight of a panel's column for a feature.
@@ -320,7 +325,8 @@ private:
         return at == parts.n_bytes && (begin[n_buckets] & ~wide_chunk) == at && n_rows == p.n_rows;
     }
 
-    void score_panel(const PanelRecord& p, std::span<const Entry> x, ScoreScratch& scratch, LinkMap map) const {
+    void score_panel(const PanelRecord& p, std::span<const Entry> x, ScoreScratch& scratch, LinkMap map,
+                     const LinkMap* claims) const {
         alignas(64) float sums[max_panel_columns];
         const int n_columns = static_cast<int>(p.n_columns);
         std::fill_n(sums, (n_columns + group_columns - 1) / group_columns * group_columns, 0.0f);
@@ -328,8 +334,16 @@ private:
             sum_hashed(p, x, sums);
         else
             sum_rows(p, x, scratch, sums);
-        kernels().to_logits(sums, column_scale.data() + p.first_column, column_rate.data() + p.first_column, n_columns,
-                            map);
+        const float *scale = column_scale.data() + p.first_column, *rate = column_rate.data() + p.first_column;
+        if (claims) {
+            alignas(64) float claim[max_panel_columns];
+            std::copy_n(sums, n_columns, claim);
+            std::fill(claim + n_columns, claim + (n_columns + group_columns - 1) / group_columns * group_columns, 0.0f);
+            kernels().to_logits(claim, scale, rate, n_columns, *claims);
+            kernels().to_probabilities(claim, n_columns);
+            for (int c = 0; c < n_columns; ++c) scratch.claimed += claim[c];
+        }
+        kernels().to_logits(sums, scale, rate, n_columns, map);
         scratch.score.insert(scratch.score.end(), sums, sums + n_columns);
         scratch.child.insert(scratch.child.end(), column_child.begin() + p.first_column,
                              column_child.begin() + p.first_column + p.n_columns);
