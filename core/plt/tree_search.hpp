@@ -365,12 +365,12 @@ private:
                        OpenedBlocks* opened, Deeper&& deeper) const {
         constexpr float least = 1e-6f;         // a node where nothing is claimed at all is not ruled out
         constexpr float largest_mass = 1e30f;  // of odd maps in a deep tree
-        conditional(at.node, x, scratch.score, true);
+        const bool is_root = at.node == 0;     // all that its children claim would be divided away again
+        conditional(at.node, x, scratch.score, !is_root);
         scratch.n_inner_products += n_products(at.node);
-        // All that the root's children claim would be divided away again.
         const float mass =
-            at.node == 0 ? at.mass
-                         : std::clamp(at.mass * std::max(scratch.score.claimed, least), 1 / largest_mass, largest_mass);
+            is_root ? at.mass
+                    : std::clamp(at.mass * std::max(scratch.score.claimed, least), 1 / largest_mass, largest_mass);
         if (opened) opened->add(at.node, mass, scratch.score.score);
         const std::int32_t first = tree.first_child[at.node];
         for (std::size_t c = 0; c < scratch.score.child.size(); ++c) {
