@@ -10,6 +10,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -27,9 +28,11 @@ namespace ramify {
 class BoundModel {
 public:
     using LinkTable = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+    using ClaimTables = nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
     BoundModel(const ArrayDict& arrays, const TreeInput& tree_arrays, const FeatureSettings& features,
-               const LinkTable& link, const LinkTable& link_slopes, float link_low, float link_step, bool is_multiclass)
+               const LinkTable& link, const LinkTable& link_slopes, float link_low, float link_step, bool is_multiclass,
+               const std::optional<ClaimTables>& claims, float top_from)
         : tree_arrays_(tree_arrays) {
         model_.tree = tree_arrays.checked();
         const SavedArrays saved(arrays, keep_);
@@ -63,6 +66,17 @@ public:
             keep_.append(link_slopes);
         }
         model_.is_multiclass = is_multiclass;
+        if (claims) {
+            if (!is_multiclass || claims->shape(0) != 2 || claims->shape(1) != link.shape(0) ||
+                claims->shape(2) != link.shape(1) || claims->size() == 0)
+                throw nb::value_error("claims need logits and slopes of the link's shape, and classes");
+            if (!(top_from > 0 && top_from <= 1)) throw nb::value_error("top_from must be above 0 and at most 1");
+            model_.claims = {claims->data(), claims->size()};
+            model_.top_from = top_from;
+            for (float value : model_.claims)
+                if (!std::isfinite(value)) throw nb::value_error("claims must be finite");
+            keep_.append(*claims);
+        }
         const nb::gil_scoped_release release;  // the checks read the whole model, and others may be asked meanwhile
         model_.attach();
         if (b.rows.size() >= beyond_caches) eager = 0.6f;
@@ -137,6 +151,14 @@ public:
         path.emplace_back(model_.gate(), 0);
         nb::list answer;
         ScoreScratch scratch;
+        SearchScratch search;
+        std::unordered_map<std::int32_t, double> mass;  // of the top's nodes and their children
+        if (model_.has_top()) {
+            const float scale = model_.open_top(x, search);
+            search.top.hand_down(scale, [&](float p, std::int32_t v) {
+                for (; v >= 0; v = model_.tree.parent[v]) mass[v] += static_cast<double>(p);
+            });
+        }
         for (auto it = path.rbegin(); it != path.rend(); ++it) {
             const auto [block, child] = *it;
             if (block == model_.gate() && !model_.blocks.has(block)) continue;
@@ -146,6 +168,11 @@ public:
                 model_.conditional(block, x, scratch);
                 for (std::size_t c = 0; c < scratch.child.size(); ++c)
                     if (scratch.child[c] == position) probability = scratch.score[c];
+                const auto of_child = mass.find(child), of_parent = mass.find(block);
+                if (of_child != mass.end() && of_parent != mass.end())
+                    probability = of_parent->second > 0
+                                      ? static_cast<float>(std::min(1.0, of_child->second / of_parent->second))
+                                      : 0.0f;
             }
             std::vector<std::int32_t> feature;
             std::vector<float> contribution;

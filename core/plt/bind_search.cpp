@@ -38,9 +38,10 @@ void bind_search(nb::module_& m) {
           "Whether the features of a row rise, lie within the bounds, and have finite values.");
     nb::class_<BoundModel>(m, "LabelTreeModel", "A trained label tree over (memory-mapped) arrays, and its searches.")
         .def(nb::init<const ArrayDict&, const TreeInput&, const FeatureSettings&, const BoundModel::LinkTable&,
-                      const BoundModel::LinkTable&, float, float, bool>(),
+                      const BoundModel::LinkTable&, float, float, bool, const std::optional<BoundModel::ClaimTables>&,
+                      float>(),
              "blocks"_a, "tree"_a, "features"_a, "link"_a, "link_slopes"_a, "link_low"_a, "link_step"_a,
-             "is_multiclass"_a)
+             "is_multiclass"_a, "claims"_a.none() = nb::none(), "top_from"_a = 1.0f)
         .def_rw(
             "eager", &BoundModel::eager,
             "Nodes of at least this share of the best one's probability are opened together with it; 1: one by one.")

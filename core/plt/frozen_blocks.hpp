@@ -7,6 +7,7 @@
 /// weights are in `table`, shared by all nodes (hashed_blocks.hpp).
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -128,6 +129,7 @@ public:
     std::vector<RowMatch> match;
     std::span<float> score;               ///< of the node's columns, in the order of `child`; room for whole groups
     std::span<const std::int32_t> child;  ///< position among the node's children
+    float claimed = 0;                    ///< if asked for: what the children claim together, each for itself
 
     /// Room for the scores of these children.
     void begin(std::span<const std::int32_t> children) {
@@ -174,14 +176,17 @@ struct FrozenBlocks : BlockArrays<ArrayView> {
 
     bool has(int node) const { return panel_begin[node] < panel_begin[node + 1]; }
 
-    /// Raw scores of a node's children, into scratch.score and scratch.child.
-    void score(int node, std::span<const Entry> x, ScoreScratch& scratch, LinkMap map) const {
+    /// Logits of a node's children, into scratch.score and scratch.child. With `claims`, a map to the logit of each
+    /// child for itself, the sum of those probabilities into scratch.claimed.
+    void score(int node, std::span<const Entry> x, ScoreScratch& scratch, LinkMap map,
+               const LinkMap* claims = nullptr) const {
         const int first = panel_begin[node], end = panel_begin[node + 1];
         std::size_t n_columns = 0;
         for (int i = first; i < end; ++i) n_columns += static_cast<std::size_t>(panel(i).n_columns);
         scratch.begin(first < end ? column_child.subspan(panel(first).first_column, n_columns) : column_child.first(0));
+        scratch.claimed = 0;
         float* sums = scratch.score.data();
-        for (int i = first; i < end; sums += panel(i++).n_columns) score_panel(panel(i), x, scratch, map, sums);
+        for (int i = first; i < end; sums += panel(i++).n_columns) score_panel(panel(i), x, scratch, map, claims, sums);
     }
 
     /// The weight of a panel's column for a feature.
@@ -324,15 +329,23 @@ private:
 
     /// Into `sums`, which has room for whole groups of columns.
     void score_panel(const PanelRecord& p, std::span<const Entry> x, ScoreScratch& scratch, LinkMap map,
-                     float* sums) const {
+                     const LinkMap* claims, float* sums) const {
         const int n_columns = static_cast<int>(p.n_columns);
         std::fill_n(sums, (n_columns + group_columns - 1) / group_columns * group_columns, 0.0f);
         if (p.bucket_bits == hashed_index)
             sum_hashed(p, x, sums);
         else
             sum_rows(p, x, scratch, sums);
-        kernels().to_logits(sums, column_scale.data() + p.first_column, column_rate.data() + p.first_column, n_columns,
-                            map);
+        const float *scale = column_scale.data() + p.first_column, *rate = column_rate.data() + p.first_column;
+        if (claims) {
+            alignas(64) float claim[max_panel_columns];
+            std::copy_n(sums, n_columns, claim);
+            std::fill(claim + n_columns, claim + (n_columns + group_columns - 1) / group_columns * group_columns, 0.0f);
+            kernels().to_logits(claim, scale, rate, n_columns, *claims);
+            kernels().to_probabilities(claim, n_columns);
+            for (int c = 0; c < n_columns; ++c) scratch.claimed += claim[c];
+        }
+        kernels().to_logits(sums, scale, rate, n_columns, map);
     }
 
     void sum_hashed(const PanelRecord& p, std::span<const Entry> x, float* sums) const {

@@ -1,6 +1,7 @@
 /// What the search of one row in one tree has scored: other labels of that tree are looked up there, or bounded.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -24,12 +25,17 @@ public:
         conditional_.insert(conditional_.end(), conditional.begin(), conditional.end());
     }
 
+    /// Multiplies the probabilities of all nodes so far.
+    void scale(float factor) {
+        for (Block& block : block_) block.p *= factor;
+    }
+
     std::size_t size() const { return block_.size(); }
     std::int32_t node(std::size_t block) const { return block_[block].node; }
 
     /// The probability of the child in a column of a block.
     float child(std::size_t block, std::int32_t column) const {
-        return block_[block].p * conditional_[block_[block].first + static_cast<std::size_t>(column)];
+        return std::min(block_[block].p * conditional_[block_[block].first + static_cast<std::size_t>(column)], 1.0f);
     }
 
 private:

@@ -2,6 +2,13 @@
 ///
 /// A batch is searched side by side: every row names the node to open next, and rows that open the same node are
 /// scored one after the other, so that a block is fetched from memory once for many rows.
+///
+/// Where exactly one label is true, siblings share a softmax. It sums to one also below a node that is wrong for the
+/// row, where no child fits: what the children claim, each for itself, then tells that the node is wrong, and the
+/// softmax forgets it. So the top of the tree is opened first: all nodes that a row reaches with at least `top_from`.
+/// The mass of each of them is multiplied by the sum of its children's claims, and what the top hands down is divided
+/// by its sum. Which nodes these are depends on the row alone, not on what is asked, and below them the search is as
+/// ever.
 #pragma once
 
 #include <algorithm>
@@ -20,6 +27,45 @@
 
 namespace ramify {
 
+/// A node of the top of the tree.
+struct TopNode {
+    std::int32_t node;
+    float product;  ///< of the softmax shares on its path
+    float mass;     ///< the same, with what the nodes on its path were revised by
+
+    friend bool operator<(const TopNode& a, const TopNode& b) { return a.node < b.node; }
+};
+
+/// What the top of the tree says about a row.
+struct TreeTop {
+    /// A node that ends the top has this share of its parent's mass.
+    struct Edge {
+        std::int32_t node;
+        float parent_mass, share;
+
+        /// Rounding must not make it more than certain. As OpenedBlocks::child has it, bit for bit.
+        float probability(float scale) const { return std::min(parent_mass * scale * share, 1.0f); }
+    };
+    std::vector<Edge> below;
+    double sum = 0;  ///< of all masses below
+
+    void clear() {
+        below.clear();
+        sum = 0;
+    }
+    void add(std::int32_t node, float parent_mass, float share) {
+        below.push_back({node, parent_mass, share});
+        sum += static_cast<double>(parent_mass * share);
+    }
+    /// What makes probabilities of masses, of a row whose root has this probability.
+    float scale(float root) const { return sum > 0 ? static_cast<float>(static_cast<double>(root) / sum) : 0.0f; }
+    /// Calls reach(probability, node).
+    template <class Reach>
+    void hand_down(float scale, Reach&& reach) const {
+        for (const Edge& edge : below) reach(edge.probability(scale), edge.node);
+    }
+};
+
 /// Scratch space of one thread.
 struct SearchScratch {
     ScoreScratch score;
@@ -31,8 +77,11 @@ struct SearchScratch {
     std::vector<float> product;           ///< their probabilities
     std::vector<float> probability;       ///< per node, for named labels
     std::vector<std::int32_t> nodes;      ///< opened for named labels
-    std::vector<std::uint8_t> is_marked;  ///< per node
-    float given_up = 0;                   ///< see BestFirst
+    std::vector<std::uint8_t> is_marked;  ///< per node; 2: it belongs to the top
+    TreeTop top;
+    std::vector<float> probability_of_root;  ///< per row of a batch whose tops are opened
+    std::vector<TopNode> top_nodes;          ///< in the order in which they were opened
+    float given_up = 0;                      ///< see BestFirst
     std::int64_t n_inner_products = 0;  ///< of rows with a child's weights, counted as in Jasinska et al. 2016, table 2
 };
 
@@ -51,6 +100,15 @@ struct BatchScratch {
     std::vector<std::size_t> begin;  ///< per row, and one more
     std::vector<BestFirst> search;   ///< per row
     std::vector<Visit> visits, next;
+    struct TopVisit {
+        TopNode at;
+        std::int32_t row;
+        friend bool operator<(const TopVisit& a, const TopVisit& b) {
+            return a.at.node != b.at.node ? a.at < b.at : a.row < b.row;
+        }
+    };
+    std::vector<TopVisit> top_visits, next_top;
+    std::vector<TreeTop> top;            ///< of some rows
     std::vector<std::uint8_t> is_asked;  ///< per row: whether it opened nodes in this round
     std::vector<OpenedBlocks> opened;    ///< per row, if they are wanted
     bool keeps_opened = false;
@@ -75,7 +133,9 @@ struct LabelTreeModel {
     std::int64_t n_levels = 0;
     int n_knots = 0;
     float link_low = 0, link_step = 1;
-    bool is_multiclass = false;  ///< exactly one child is true (multi-class): siblings are normalised
+    bool is_multiclass = false;     ///< exactly one child is true (multi-class): siblings are normalised
+    std::span<const float> claims;  ///< [logits, slopes][level][knot]: maps of children for themselves; empty: no top
+    float top_from = 1.0f;
     std::vector<std::int32_t> level, leaf_of;
     std::vector<std::int32_t> column_of;  ///< per node: among its parent's scores, or -1 if it has none
 
@@ -102,22 +162,28 @@ struct LabelTreeModel {
         return label < 0 || label >= std::ssize(leaf_of) ? -1 : leaf_of[label];
     }
 
-    /// Conditional probabilities of a node's children into scratch.score / scratch.child. Children left out have
-    /// probability 0.
-    void conditional(int node, std::span<const Entry> x, ScoreScratch& scratch) const {
+    /// Conditional probabilities of a node's children into scratch.score / scratch.child, below the top. Children left
+    /// out have probability 0.
+    void conditional(int node, std::span<const Entry> x, ScoreScratch& scratch, bool with_claims = false) const {
         if (node != gate() && tree.n_children[node] == 1 &&
             blocks.has(node)) {  // an only child is as probable as its parent
             static constexpr std::int32_t only_child = 0;
             scratch.begin({&only_child, 1});
             scratch.score[0] = 1.0f;
+            scratch.claimed = 1.0f;
             return;
         }
-        LinkMap map;
+        LinkMap map, claim_map;
         if (n_knots > 0) {
             const std::int64_t at = std::min<std::int64_t>(level[node], n_levels - 1);
             map = {link.data() + at * n_knots, link_slopes.data() + at * n_knots, n_knots, link_low, link_step};
+            claim_map = map;
+            if (with_claims) {
+                claim_map.logits = claims.data() + at * n_knots;
+                claim_map.slopes = claims.data() + (n_levels + at) * n_knots;
+            }
         }
-        blocks.score(node, x, scratch, map);
+        blocks.score(node, x, scratch, map, with_claims ? &claim_map : nullptr);
         float* score = scratch.score.data();
         const int n = static_cast<int>(scratch.score.size());
         if (is_multiclass && node != gate()) {
@@ -132,6 +198,30 @@ struct LabelTreeModel {
         conditional(gate(), x, scratch.score);
         ++scratch.n_inner_products;
         return scratch.score.score.empty() ? 0.0f : scratch.score.score[0];  // empty: no training row had a label
+    }
+
+    bool has_top() const { return !claims.empty(); }
+
+    /// Opens the top of the tree for a row into scratch.top and scratch.top_nodes; returns the scale of its masses.
+    float open_top(std::span<const Entry> x, SearchScratch& scratch, OpenedBlocks* opened = nullptr) const {
+        const float root = root_probability(x, scratch);
+        if (opened) opened->root = root;
+        scratch.top.clear();
+        auto& nodes = scratch.top_nodes;
+        nodes.clear();
+        start_top(root, scratch.top, [&](const TopNode& at) { nodes.push_back(at); });
+        for (std::size_t k = 0; k < nodes.size();) {  // wave by wave, each in the order of nodes, as in a batch
+            const std::size_t end = nodes.size();
+            std::sort(nodes.begin() + static_cast<std::ptrdiff_t>(k), nodes.end());
+            for (; k < end; ++k) {
+                const TopNode at = nodes[k];
+                open_top_node(at, x, scratch, scratch.top, opened,
+                              [&](const TopNode& child) { nodes.push_back(child); });
+            }
+        }
+        const float scale = scratch.top.scale(root);
+        if (opened) opened->scale(scale);
+        return scale;
     }
 
     /// The answer is scratch.found, best first; `opened`, if given, keeps what was scored.
@@ -166,9 +256,17 @@ struct LabelTreeModel {
             next_round(batch.search[row], settings,
                        [&](float p, std::int32_t node) { next.push_back({node, row, p}); });
         };
-        for (std::size_t i = 0; i < n; ++i) {
-            batch.search[i].clear();
-            if (settings.top_k <= 0) continue;
+        for (std::size_t i = 0; i < n; ++i) batch.search[i].clear();
+        if (settings.top_k <= 0) return;
+        if (has_top()) {
+            constexpr std::size_t rows_at_once = 1024;  // what their tops hand down is kept
+            for (std::size_t first = 0; first < n; first += rows_at_once) {
+                open_tops(first, std::min(n, first + rows_at_once), settings, batch, scratch, watch);
+                if (watch.should_stop()) return;
+            }
+            for (std::size_t i = 0; i < n; ++i) advance(static_cast<std::int32_t>(i));
+        }
+        for (std::size_t i = 0; i < n && !has_top(); ++i) {
             const float root = root_probability(batch.row(i), scratch);
             if (batch.keeps_opened) batch.opened[i].root = root;
             batch.search[i].reach(settings, root, 0, tree.label[0]);
@@ -201,15 +299,24 @@ struct LabelTreeModel {
             scratch.is_marked.assign(tree.n_nodes(), 0);
         }
         scratch.nodes.clear();
+        if (leaves.empty()) return;
         for (std::int32_t leaf : leaves)
             for (std::int32_t v = leaf; v >= 0 && !scratch.is_marked[v]; v = tree.parent[v]) {
                 scratch.is_marked[v] = 1;
                 scratch.nodes.push_back(v);
             }
         std::ranges::sort(scratch.nodes);  // parents before children
+        if (has_top()) {
+            const float scale = open_top(x, scratch);
+            for (const TopNode& at : scratch.top_nodes)
+                if (scratch.is_marked[at.node]) scratch.is_marked[at.node] = 2;
+            scratch.top.hand_down(scale, [&](float p, std::int32_t v) {
+                if (scratch.is_marked[v]) scratch.probability[v] = p;
+            });
+        }
         for (std::int32_t v : scratch.nodes) {
-            if (v == 0) scratch.probability[0] = root_probability(x, scratch);
-            if (tree.is_leaf(v)) continue;
+            if (v == 0 && !has_top()) scratch.probability[0] = root_probability(x, scratch);
+            if (tree.is_leaf(v) || scratch.is_marked[v] == 2) continue;
             const float p = scratch.probability[v];
             const std::int32_t first = tree.first_child[v];
             if (!(p > 0)) continue;
@@ -230,6 +337,84 @@ struct LabelTreeModel {
 private:
     /// An only child is as probable as its parent, which takes none.
     std::int32_t n_products(std::int32_t node) const { return tree.n_children[node] == 1 ? 0 : tree.n_children[node]; }
+
+    /// Whether a node that is reached with this product belongs to the top.
+    bool is_top(std::int32_t node, float product) const {
+        return product >= top_from && !tree.is_leaf(node) && blocks.has(node);
+    }
+
+    template <class Deeper>
+    void start_top(float root, TreeTop& top, Deeper&& deeper) const {
+        if (is_top(0, root))
+            deeper(TopNode{0, root, root});
+        else
+            top.add(0, root, 1.0f);
+    }
+
+    /// Opens a node of the top; deeper(child) is called for children that belong to it too, the others end it.
+    template <class Deeper>
+    void open_top_node(const TopNode& at, std::span<const Entry> x, SearchScratch& scratch, TreeTop& top,
+                       OpenedBlocks* opened, Deeper&& deeper) const {
+        constexpr float least = 1e-6f;         // a node where nothing is claimed at all is not ruled out
+        constexpr float largest_mass = 1e30f;  // of odd maps in a deep tree
+        const bool is_root = at.node == 0;     // all that its children claim would be divided away again
+        conditional(at.node, x, scratch.score, !is_root);
+        scratch.n_inner_products += n_products(at.node);
+        const float mass =
+            is_root ? at.mass
+                    : std::clamp(at.mass * std::max(scratch.score.claimed, least), 1 / largest_mass, largest_mass);
+        if (opened) opened->add(at.node, mass, scratch.score.score);
+        const std::int32_t first = tree.first_child[at.node];
+        for (std::size_t c = 0; c < scratch.score.child.size(); ++c) {
+            const std::int32_t child = first + scratch.score.child[c];
+            const float share = scratch.score.score[c];
+            if (is_top(child, at.product * share))
+                deeper(TopNode{child, at.product * share, mass * share});
+            else
+                top.add(child, mass, share);
+        }
+    }
+
+    /// The tops of some rows of a batch, and what they hand down to their searches.
+    void open_tops(std::size_t begin, std::size_t end, const SearchSettings& settings, BatchScratch& batch,
+                   SearchScratch& scratch, Watch& watch) const {
+        auto& next = batch.next_top;
+        next.clear();
+        if (batch.top.size() < end - begin) batch.top.resize(end - begin);
+        std::vector<float>& root = scratch.probability_of_root;
+        root.resize(end - begin);
+        for (std::size_t i = begin; i < end; ++i) {
+            batch.top[i - begin].clear();
+            root[i - begin] = root_probability(batch.row(i), scratch);
+            start_top(root[i - begin], batch.top[i - begin],
+                      [&](const TopNode& at) { next.push_back({at, static_cast<std::int32_t>(i)}); });
+        }
+        while (!next.empty()) {
+            batch.top_visits.swap(next);
+            next.clear();
+            std::sort(batch.top_visits.begin(), batch.top_visits.end());
+            for (std::size_t k = 0; k < batch.top_visits.size(); ++k) {
+                if (k % 64 == 0 && watch.should_stop()) return;
+                const auto& [at, row] = batch.top_visits[k];
+                ++batch.search[row].n_opened;
+                open_top_node(at, batch.row(row), scratch, batch.top[row - begin],
+                              batch.keeps_opened ? &batch.opened[row] : nullptr,
+                              [&](const TopNode& child) { next.push_back({child, row}); });
+            }
+        }
+        for (std::size_t i = begin; i < end; ++i) {
+            const float scale = batch.top[i - begin].scale(root[i - begin]);
+            if (batch.keeps_opened) {
+                batch.opened[i].root = root[i - begin];
+                batch.opened[i].scale(scale);
+            }
+            reach_below(batch.top[i - begin], scale, settings, batch.search[i]);
+        }
+    }
+
+    void reach_below(const TreeTop& top, float scale, const SearchSettings& settings, BestFirst& search) const {
+        top.hand_down(scale, [&](float p, std::int32_t v) { search.reach(settings, p, v, tree.label[v]); });
+    }
 
     /// The nodes of the next round that have a block; the others have no children that could be true.
     template <class Open>
@@ -261,9 +446,15 @@ private:
     void best_first(std::span<const Entry> x, const SearchSettings& settings, SearchScratch& scratch,
                     OpenedBlocks* opened) const {
         BestFirst& search = scratch.best;
-        const float root = root_probability(x, scratch);
-        if (opened) opened->root = root;
-        search.reach(settings, root, 0, tree.label[0]);
+        if (has_top()) {
+            const float scale = open_top(x, scratch, opened);
+            search.n_opened += static_cast<std::int32_t>(scratch.top_nodes.size());
+            reach_below(scratch.top, scale, settings, search);
+        } else {
+            const float root = root_probability(x, scratch);
+            if (opened) opened->root = root;
+            search.reach(settings, root, 0, tree.label[0]);
+        }
         for (;;) {
             auto& round = scratch.open;
             round.clear();
@@ -277,7 +468,7 @@ private:
     /// The `beam` most probable nodes of each level are opened, best first; the leaves met on the way are the
     /// candidates. It ends as soon as no node on the beam can still lead into the answer, with the same result as if
     /// all levels had been searched: a node that is left out is less probable than all that matter, and so are those
-    /// below it.
+    /// below it. The nodes of the top are opened in any case; those below it join the beam at their levels.
     void beam_search(std::span<const Entry> x, const SearchSettings& settings, SearchScratch& scratch,
                      OpenedBlocks* opened) const {
         auto& level_nodes = scratch.open;
@@ -294,10 +485,22 @@ private:
                 next.emplace_back(p, node);
         };
         next.clear();
-        const float root = root_probability(x, scratch);
-        if (opened) opened->root = root;
-        reach(root, 0);
-        while (!next.empty()) {
+        auto& below = scratch.top.below;
+        below.clear();
+        float scale = 0;
+        if (has_top()) {
+            scale = open_top(x, scratch, opened);
+            search.n_opened += static_cast<std::int32_t>(scratch.top_nodes.size());
+            std::ranges::stable_sort(below, {}, [&](const TreeTop::Edge& edge) { return level[edge.node]; });
+        } else {
+            const float root = root_probability(x, scratch);
+            if (opened) opened->root = root;
+            reach(root, 0);
+        }
+        auto edge = below.begin();
+        for (std::int32_t at_level = 1; !next.empty() || edge != below.end(); ++at_level) {
+            for (; edge != below.end() && level[edge->node] == at_level; ++edge)
+                reach(edge->probability(scale), edge->node);
             if (static_cast<std::int64_t>(next.size()) > settings.beam) {
                 std::ranges::nth_element(next, next.begin() + settings.beam, better);
                 search.pass_over(next[settings.beam].first);  // the best of those that fall off

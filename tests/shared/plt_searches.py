@@ -27,13 +27,24 @@ def searches(draw, **fixed):
         "normalize": st.booleans(),
         "bias": st.sampled_from([0.0, 0.5]),
         "absent": st.sampled_from([0.0, 0.2]),
+        "top_from": st.sampled_from([None, 0.02, 0.3]),
     }
     options = {name: draw(strategy) for name, strategy in choices.items()} | fixed
     model = random_model(rng, tree, **options)
     X = random_rows(rng, N_ROWS, 6, coarse=options["coarse"])
     x = prepared(X.toarray(), options["normalize"], options["bias"])
     model.X = X
+    claims = model.trained.claims
+    model.claims = None if claims is None else model.link._replace(logits=claims[0], slopes=claims[1])
     model.expected_nodes = np.array(
+        [
+            node_probabilities(
+                tree, model.nodes, row, model.link, model.is_multiclass, model.claims, model.trained.top_from
+            )
+            for row in x
+        ]
+    )
+    model.products = np.array(
         [node_probabilities(tree, model.nodes, row, model.link, model.is_multiclass) for row in x]
     )
     model.expected = np.where(tree.leaf_of >= 0, model.expected_nodes[:, tree.leaf_of], 0.0)

@@ -36,6 +36,7 @@ def make_arrays(index):
         | {
             "link": model.link.logits,
             "link_slopes": model.link.slope_table(),
+            "claims": np.stack([model.link.logits, model.link.slope_table()]),
         }
     )
 
@@ -44,7 +45,17 @@ ARRAYS = {index: make_arrays(index) for index in ("bitmap", "bucket", "hashed")}
 ROWS = random_rows(np.random.default_rng(2), 6, N_FEATURES, density=0.5)
 
 
-def build(arrays, *, n_labels=N_LABELS, low=-1.0, step=0.5, is_multiclass=False, n_features=N_FEATURES, bias=0.5):
+def build(
+    arrays,
+    *,
+    n_labels=N_LABELS,
+    low=-1.0,
+    step=0.5,
+    is_multiclass=False,
+    n_features=N_FEATURES,
+    bias=0.5,
+    top_from=0.05,
+):
     return _core.LabelTreeModel(
         {name: arrays[name] for name in DTYPES if name in arrays},
         SimpleNamespace(**{name: arrays[name] for name in TREE_ARRAYS}, n_labels=n_labels),
@@ -54,4 +65,6 @@ def build(arrays, *, n_labels=N_LABELS, low=-1.0, step=0.5, is_multiclass=False,
         low,
         step,
         is_multiclass,
+        arrays["claims"] if is_multiclass else None,
+        top_from,
     )

@@ -32,11 +32,11 @@ def random_tree(rng, n_labels, n_leaves=None):
 
 def random_model(
     rng, tree, *, n_features=6, coarse=False, absent=0.1, index="bitmap", gate=False, calibrated=False,
-    is_multiclass=False, normalize=False, bias=0.5,
+    is_multiclass=False, normalize=False, bias=0.5, top_from=None,
 ):  # fmt: skip
     """A tree with random blocks: .trained is what the library searches, .nodes what the twin enumerates.
 
-    Coarse weights are -1, 0 and 1 times one scale, so that probabilities tie.
+    With `top_from`, classes have claims. Coarse weights are -1, 0 and 1 times one scale, so that probabilities tie.
     """
     n_columns = n_features + (bias != 0)
     nodes = {}
@@ -52,17 +52,28 @@ def random_model(
         scales = np.full(len(children), 1.0) if coarse else rng.uniform(0.001, 0.05, len(children))
         rates = [-rng.exponential(2, len(children)).astype(np.float32)] if calibrated else []
         nodes[node] = (children, weights, scales.astype(np.float32), *rates)
-    link = IDENTITY
+    link, claims = IDENTITY, None
     if calibrated:
-        steps = rng.random((int(rng.integers(1, tree.height + 3)), 6))
-        slopes = rng.uniform(0, 1, steps.shape).astype(np.float32)
-        link = Link((np.cumsum(steps, axis=1) * 2 - 5).astype(np.float32), -1.0, 0.5, slopes)
-    trained = TrainedTree(tree, freeze(nodes, n_columns, index), link, n_features, normalize, bias, is_multiclass)
+        link = random_link(rng, int(rng.integers(1, tree.height + 3)))
+        if is_multiclass and top_from:
+            each = random_link(rng, len(link.logits))
+            claims = np.stack([each.logits, each.slope_table()])
+    trained = TrainedTree(
+        tree, freeze(nodes, n_columns, index), link, n_features, normalize, bias, is_multiclass,
+        claims=claims, top_from=1.0 if claims is None else top_from,
+    )  # fmt: skip
     dense = {
         node: (children, weights * scales.astype(np.float64), *rates)
         for node, (children, weights, scales, *rates) in nodes.items()
     }
     return SimpleNamespace(tree=tree, nodes=dense, link=link, trained=trained, is_multiclass=is_multiclass)
+
+
+def random_link(rng, n_levels):
+    """Rising maps, also for rare labels."""
+    steps = rng.random((n_levels, 6))
+    slopes = rng.uniform(0, 1, steps.shape).astype(np.float32)
+    return Link((np.cumsum(steps, axis=1) * 2 - 5).astype(np.float32), -1.0, 0.5, slopes)
 
 
 def random_rows(rng, n_rows, n_features, density=0.6, coarse=False):

@@ -23,19 +23,25 @@ def link_map(scores, logits, low, step):
     return logits[knot] + (at - knot) * (logits[knot + 1] - logits[knot])
 
 
+def logits_of(tree, node, x, link, weights, rates):
+    """Of a node's children that have a classifier."""
+    level = 0 if node == tree.n_nodes else int(tree.depth[node]) + 1
+    scores = x @ weights
+    if len(link.logits):
+        level = min(level, len(link.logits) - 1)
+        row, slopes = link.logits[level].astype(np.float64), link.slope_table()[level].astype(np.float64)
+        rate = rates[0] if rates else np.zeros(len(scores))
+        scores = link_map(scores, row, link.low, link.step) + rate * link_map(scores, slopes, link.low, link.step)
+    return scores
+
+
 def conditionals(tree, nodes, x, link, is_multiclass):
     """Of each node the probability that it is positive, given that its parent is; the root's is that of the gate."""
     answer = np.zeros(tree.n_nodes)
     answer[0] = 1.0
     for node, (children, weights, *rates) in nodes.items():
         is_gate = node == tree.n_nodes
-        level = 0 if is_gate else int(tree.depth[node]) + 1
-        scores = x @ weights
-        if len(link.logits):
-            level = min(level, len(link.logits) - 1)
-            row, slopes = link.logits[level].astype(np.float64), link.slope_table()[level].astype(np.float64)
-            rate = rates[0] if rates else np.zeros(len(scores))
-            scores = link_map(scores, row, link.low, link.step) + rate * link_map(scores, slopes, link.low, link.step)
+        scores = logits_of(tree, node, x, link, weights, rates)
         p = expit(scores)
         if is_multiclass and not is_gate:  # exactly one comes true: chances in proportion to the odds
             p = softmax(scores)
@@ -48,12 +54,29 @@ def conditionals(tree, nodes, x, link, is_multiclass):
     return answer
 
 
-def node_probabilities(tree, nodes, x, link, is_multiclass):
-    """Products of the conditional probabilities along the paths."""
-    probability = conditionals(tree, nodes, x, link, is_multiclass)
+def node_probabilities(tree, nodes, x, link, is_multiclass, claims=None, top_from=1.0):
+    """Products of the conditional probabilities along the paths.
+
+    With claims: nodes whose product is at least top_from are the top. The mass of each but the root is multiplied by
+    the sum of its children's claims, and all masses are divided by the sum of those that end the top.
+    """
+    share = conditionals(tree, nodes, x, link, is_multiclass)
+    product = share.copy()
     for node in range(1, tree.n_nodes):
-        probability[node] *= probability[tree.parent[node]]
-    return probability
+        product[node] *= product[tree.parent[node]]
+    if claims is None:
+        return product
+    is_top = [product[v] >= top_from and tree.label[v] < 0 and v in nodes for v in range(tree.n_nodes)]
+    mass, ends = np.full(tree.n_nodes, product[0]), 0.0 if is_top[0] else product[0]
+    for node in range(1, tree.n_nodes):
+        parent = int(tree.parent[node])
+        mass[node] = mass[parent] * share[node]
+        if is_top[node] and tree.n_children[node] > 1:
+            _, weights, *rates = nodes[node]
+            mass[node] *= max(expit(logits_of(tree, node, x, claims, weights, rates)).sum(), 1e-6)
+        if is_top[parent] and not is_top[node]:
+            ends += mass[node]
+    return mass * (product[0] / ends if ends > 0 else 0.0)
 
 
 def label_probabilities(tree, nodes, x, link, is_multiclass):

@@ -36,7 +36,7 @@ def ask_everything(model):
 @settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.sampled_from(sorted(ARRAYS)),
-    st.lists(damages([*DTYPES, "link", "link_slopes"]), min_size=1, max_size=2),
+    st.lists(damages([*DTYPES, "link", "link_slopes", "claims"]), min_size=1, max_size=2),
     st.booleans(),
 )
 def test_damaged_blocks_are_refused_or_answer(index, changes, is_multiclass):

@@ -18,8 +18,9 @@ def make(seed, n_trees, is_multiclass=False):
     """Trees of different shapes over the same labels, rows, and the probability of every label in each tree."""
     rng = np.random.default_rng(seed)
     cores = []
+    options = {"is_multiclass": is_multiclass, "calibrated": is_multiclass, "top_from": 0.1 if is_multiclass else None}
     for _ in range(n_trees):
-        model = random_model(rng, random_tree(rng, N_LABELS), n_features=N_FEATURES, is_multiclass=is_multiclass)
+        model = random_model(rng, random_tree(rng, N_LABELS), n_features=N_FEATURES, **options)
         cores.append(model.trained.core)
     X = random_rows(rng, N_ROWS, N_FEATURES)
     every = label_rows(np.arange(N_ROWS + 1) * N_LABELS, np.tile(np.arange(N_LABELS), N_ROWS))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -27,10 +29,11 @@ def test_top_k_is_that_of_the_enumeration_ties_included(model, top_k):
     assert answer == [best(row, top_k, no_threshold) for row in model.all]
 
 
-@pytest.mark.parametrize("coarse", [True, False])
-def test_rows_searched_side_by_side_are_answered_as_if_alone(coarse):
+@pytest.mark.parametrize(("coarse", "top_from"), [(True, None), (False, None), (False, 0.05)])
+def test_rows_searched_side_by_side_are_answered_as_if_alone(coarse, top_from):
     rng = np.random.default_rng(3)
-    model = random_model(rng, random_tree(rng, 60), n_features=30, coarse=coarse, gate=True, calibrated=not coarse)
+    options = {"gate": True, "calibrated": not coarse, "is_multiclass": top_from is not None, "top_from": top_from}
+    model = random_model(rng, random_tree(rng, 60), n_features=30, coarse=coarse, **options)
     X = random_rows(rng, 300, 30, coarse=coarse)
     answers = [model.trained.search(X, top_k=5, threshold=0.0, n_threads=n) for n in (1, 2, 3)]
     for other in answers[1:]:
@@ -95,7 +98,10 @@ def test_best_first_opens_no_node_that_is_less_probable_than_the_last_answer(mod
         *_, n_products = model.trained.core.search(model.X[[row]], top_k, 0.0, None, 0, 1)
         answer = best(model.all[row], top_k, np.zeros(model.tree.n_labels))
         least = answer[-1][1] if len(answer) == top_k else 0.0
-        may_open = (model.expected_nodes[row] >= least * (1 - 1e-4)) & (model.tree.label < 0)
+        may_open = model.expected_nodes[row] >= least * (1 - 1e-4)
+        if model.trained.claims is not None:  # the top is opened whatever is asked
+            may_open |= model.products[row] >= model.trained.top_from * (1 - 1e-4)
+        may_open &= model.tree.label < 0
         assert n_products <= model.tree.n_children[may_open].sum() + 1  # the gate
 
 
@@ -119,6 +125,23 @@ def test_the_classes_of_a_row_sum_to_one(model):
 def test_a_mean_over_trees_is_exact_on_the_candidates(model, top_k):
     answer = model.trained.search(model.X, top_k=top_k, threshold=0.0)
     assert model.trained.named(model.X, answer).tolist() == answer.data.tolist()
+
+
+@settings(max_examples=20)
+@given(searches(is_multiclass=True, calibrated=True, top_from=0.02))
+def test_what_is_claimed_below_a_node_revises_it_whatever_is_asked(model):
+    if model.trained.claims is None:
+        return
+    plain = replace(model.trained, claims=None, top_from=1.0).named(
+        model.X, sparse.csr_array(np.ones((N_ROWS, model.tree.n_labels), np.float32))
+    )
+    if model.tree.height <= 1:  # the root alone is the top, and all that its children claim is divided away
+        np.testing.assert_allclose(model.all.ravel(), plain, rtol=2e-5, atol=1e-7)
+    for row in range(N_ROWS):
+        indices, values = row_arrays(model.X[[row]])
+        for top_k in (1, 2, model.tree.n_labels):
+            labels, probabilities = model.trained.core.search_row(indices, values, top_k, 0.0)
+            assert probabilities.tolist() == model.all[row, labels].tolist()
 
 
 def chain(length):

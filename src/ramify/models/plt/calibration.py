@@ -18,6 +18,8 @@ RATE_SMOOTHNESS = 10.0
 N_RATES = 14  # classes of log rate, each one wide: down to one row in a million
 # Siblings of which one is true: how much of the logit, the rest being the log of the probability.
 LOGIT_SHARES = (0.0, 0.5, 1.0)
+# Nodes that a row reaches with at least this probability are revised by what their children claim, each for itself.
+TOP_FROM = 0.03
 
 
 class Link(NamedTuple):

@@ -18,6 +18,7 @@ from ramify.common.progress import phase
 from ramify.common.validation import check_flag, check_integer, check_number
 from ramify.data.remote_rows import RemoteRows
 from ramify.models.plt.block_trainer import block_trainer, with_known_rates
+from ramify.models.plt.calibration import TOP_FROM
 from ramify.models.plt.dense_choice import TreeSize, plan_for
 from ramify.models.plt.fit_report import FitReport, Setting
 from ramify.models.plt.model import PLTModel
@@ -239,6 +240,8 @@ class PLTClassifier(ExtremeClassifier):
             trials=tuple(choice.trials),
             levels=choice.levels,
             scale=scale,
+            claims=choice.claims,
+            top_from=TOP_FROM if choice.claims is not None else 1.0,
         )
 
     def _tree_of(self, data: TrainingData, seed: int, shape: Any, size: TreeSize) -> LabelTree:

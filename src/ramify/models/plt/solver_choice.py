@@ -67,6 +67,7 @@ class SolverChoice(NamedTuple):
     chosen: Trial
     levels: tuple[Setting, ...]
     trials: list[Trial]
+    claims: NDArray[np.float32] | None = None  # see TrainedTree; of classes, where the tree has more than one level
 
 
 class _HeldOut(NamedTuple):
@@ -125,22 +126,30 @@ def choose_solver(
         best = _search(axes, start, tried, try_out)
         levels = () if shares_weights or not tried[best].has_both_kinds() else _best_by_level(best, tried)
     of_level = levels or (best,) * trainer.n_levels
-    link, rates = IDENTITY, np.zeros((trainer.n_levels, 2))
+    link, rates, claims = IDENTITY, np.zeros((trainer.n_levels, 2)), None
     if calibrate:
-        curves, found = _calibrate(trainer, [_core_settings(given, setting) for setting in of_level], is_multiclass)
+        own, curves, found = _calibrate(
+            trainer, [_core_settings(given, setting) for setting in of_level], is_multiclass
+        )
         link, rates = curves.link(), curves.rates
+        if is_multiclass and trainer.n_levels > 2:
+            each = own.link()
+            claims = np.stack([each.logits, each.slope_table()])
         if not tried:  # each was tried on its own levels
             tried = {used: found.on_levels([used == of for of in of_level]) for used in dict.fromkeys(of_level)}
     trials = [Trial(setting, float(of.losses.sum())) for setting, of in tried.items()]
     loss = float(tried[best].losses.sum()) if best in tried else float("nan")
     solvers = [_core_settings(given, setting) for setting in (levels or (best,))]
-    return SolverChoice(solvers, link, rates, Trial(best, loss), levels, trials)
+    return SolverChoice(solvers, link, rates, Trial(best, loss), levels, trials, claims)
 
 
 def _calibrate(
     trainer: BlockTrainer, solvers: list[_core.SolverSettings], is_multiclass: bool
-) -> tuple[RateCurves, _HeldOut]:
-    """The map from scores to probabilities for the solvers of the levels, and what it was fitted on."""
+) -> tuple[RateCurves, RateCurves, _HeldOut]:
+    """Maps from scores to probabilities for the solvers of the levels, and what they were fitted on.
+
+    The first is that of each child for itself, the second suits how siblings are normalised.
+    """
     share = min(1.0, max(CALIBRATION_SHARE, CALIBRATION_WORK / max(trainer.total_work, 1)))
 
     def ask(n_rates: int = 1, links: NDArray[np.float32] | None = None) -> _HeldOut:
@@ -151,11 +160,11 @@ def _calibrate(
         return _held_out(*found[0], stands_for)
 
     held_out = ask(N_RATES)
-    curves = fit_rate_curves(held_out.positive, held_out.negative)
+    own = curves = fit_rate_curves(held_out.positive, held_out.negative)
     if is_multiclass:
         losses = ask(links=_softmax_candidates(curves)[None]).softmax
-        curves = curves.softened(*best_softening(losses))
-    return curves, held_out
+        curves = own.softened(*best_softening(losses))
+    return own, curves, held_out
 
 
 def _search(

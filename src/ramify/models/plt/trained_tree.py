@@ -53,6 +53,10 @@ class TrainedTree:
     trials: tuple[Trial, ...] = ()
     levels: tuple[Setting, ...] = ()  # settings of each level, if they differ
     scale: float = 1.0  # of all values, where rows are not normalised
+    # Of classes: the maps (logits and slopes, at the link's knots) of each child for itself. Nodes that a row reaches
+    # with at least `top_from` are revised by what their children claim; None: siblings share a softmax everywhere.
+    claims: NDArray[np.float32] | None = None
+    top_from: float = 1.0
 
     @cached_property
     def core(self) -> _core.LabelTreeModel:
@@ -66,6 +70,8 @@ class TrainedTree:
             self.link.low,
             self.link.step,
             self.is_multiclass,
+            self.claims,
+            self.top_from,
         )
 
     def search(self, X: sparse.csr_array, **how: Unpack[Search]) -> sparse.csr_array:
@@ -121,24 +127,30 @@ class TrainedTree:
             "trials": [trial.stored() for trial in self.trials],
             "levels": [list(setting) for setting in self.levels],
             "scale": self.scale,
+            "top_from": self.top_from,
         }
         arrays = {"parent": self.tree.parent, "label": self.tree.label, **self.blocks}
         arrays |= {"link": self.link.logits, "link_slopes": self.link.slope_table()}
+        if self.claims is not None:
+            arrays["claims"] = self.claims
         return metadata, arrays
 
     @classmethod
     def from_state(cls, metadata: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> TrainedTree:
         """Take back what `state` gave."""
-        own = ("parent", "label", "link", "link_slopes")
+        own = ("parent", "label", "link", "link_slopes", "claims")
         blocks = {name: array for name, array in arrays.items() if name not in own}
         blocks.setdefault("column_rate", np.zeros(len(blocks["column_child"]), np.float32))  # older files have none
-        metadata = {"scale": 1.0, "n_epochs": 0, "gap": 0.0, **metadata}  # older files have none
+        metadata = {"scale": 1.0, "n_epochs": 0, "gap": 0.0, "top_from": 1.0, **metadata}  # older files have none
         metadata["n_epochs"] = metadata["n_epochs"] or UNKNOWN.n_epochs
-        numbers = {name: check_number(name, metadata[name]) for name in ("link_low", "link_step", "bias", "scale")}
+        numbers = {
+            name: check_number(name, metadata[name]) for name in ("link_low", "link_step", "bias", "scale", "top_from")
+        }
         return cls(
             tree=LabelTree(arrays["parent"], arrays["label"], metadata["n_labels"]),
             blocks=blocks,
             link=Link(arrays["link"], numbers.pop("link_low"), numbers.pop("link_step"), arrays.get("link_slopes")),
+            claims=arrays.get("claims"),
             n_features=check_integer("n_features", metadata["n_features"], at_least=0),
             normalize=check_flag("normalize", metadata["normalize"]),
             is_multiclass=check_flag("is_multiclass", metadata["is_multiclass"]),
