@@ -21,7 +21,7 @@ import ray
 from fastapi import FastAPI
 from ray import serve
 
-from ramify.cli.stream.lock import only_stream
+from ramify.cli.lock import only_stream
 from ramify.serve.app import create_app
 from ramify.serve.follower import Follower
 from ramify.serve.service import Service
