@@ -253,6 +253,15 @@ def test_an_online_model_goes_on_after_files_and_pickles(tmp_path):
         assert (other.predict(rows.X) != clf.predict(rows.X)).nnz == 0
 
 
+def test_saved_counts_without_any_c_are_refused():
+    rows = make_multilabel(50, 5, 30, random_state=2)
+    clf = ThresholdClassifier(OnlinePLTClassifier(random_state=0), c=20).partial_fit(rows.X, rows.Y)
+    state = clf.model_.state()
+    state.values["online"] = []
+    with pytest.raises(ValueError, match="have no value of c"):
+        type(clf.model_).from_state(state)
+
+
 def test_a_refused_piece_leaves_an_online_model_as_it_was():
     rows = make_multilabel(300, 20, 100, random_state=2)
     clf = ThresholdClassifier(OnlinePLTClassifier(random_state=0), c=20, random_state=0, block=16)

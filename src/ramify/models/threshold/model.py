@@ -105,6 +105,8 @@ class ThresholdModel(Model):
         online = None
         if "online" in values:
             online = {check_number("c", saved["c"]): _from_counts(saved) for saved in values["online"]}
+            if not online:
+                raise ValueError("the saved counts of online F-measure optimisation have no value of c")
         c = None if values["c"] is None else check_number("c", values["c"])
         tried = [check_number("c", tried) for tried in values["tried"]]
         return cls(
