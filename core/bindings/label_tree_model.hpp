@@ -88,10 +88,31 @@ public:
     float eager = 1.0f;
 
     CountedAnswers search(const CsrInput& x, std::optional<std::int64_t> top_k, float threshold,
-                          const std::optional<Floats>& node_threshold, std::int64_t beam, int n_threads,
-                          float bound) const {
-        Answer found = run(x, top_k, threshold, node_threshold, beam, n_threads, bound, false);
+                          const std::optional<Floats>& node_threshold, std::int64_t beam, int n_threads, float bound,
+                          const std::optional<Doubles>& top_sums) const {
+        Answer found = run(x, top_k, threshold, node_threshold, beam, n_threads, bound, false, top_sums);
         return std::move(found.answers).to_tuple(found.n_products);
+    }
+
+    /// For each row the sum of what the top of the tree hands down, before it is divided by that sum. Where a tree is
+    /// in parts, the sum over all of them takes its place in `search`.
+    Array<double> top_sums(const CsrInput& x, int n_threads) const {
+        const CsrView X = x.checked(model_.features.n_features, "X");
+        if (!model_.has_top()) throw nb::value_error("only a model with claims has a top");
+        std::vector<double> sums(static_cast<std::size_t>(X.n_rows()));
+        {
+            const nb::gil_scoped_release release;
+            constexpr std::int64_t chunk = 128;
+            parallel_chunks(X.n_rows(), chunk, n_threads, [&](std::int64_t first, std::int64_t last, int) {
+                SearchScratch s;
+                for (std::int64_t i = first; i < last; ++i) {
+                    prepare(X, i, s.x);
+                    model_.open_top(s.x, s);
+                    sums[i] = s.top.sum;
+                }
+            });
+        }
+        return to_numpy(std::move(sums));
     }
 
     /// The same answer, with its cost: blocks scored for each row, and the probability that a skipped label may have.
@@ -233,7 +254,7 @@ private:
 
     Answer run(const CsrInput& x, std::optional<std::int64_t> top_k, float threshold,
                const std::optional<Floats>& node_threshold, std::int64_t beam, int n_threads, float bound,
-               bool is_traced) const {
+               bool is_traced, const std::optional<Doubles>& top_sums = {}) const {
         const CsrView X = x.checked(model_.features.n_features, "X");
         SearchSettings settings =
             checked_settings(top_k.value_or(std::numeric_limits<std::int64_t>::max()), threshold, beam, bound);
@@ -243,6 +264,12 @@ private:
             check_node_threshold(settings.node_threshold);
         }
         const std::int64_t n = X.n_rows();
+        std::span<const double> given_sums;
+        if (top_sums) {
+            given_sums = view(*top_sums);
+            if (!model_.has_top() || beam > 0) throw nb::value_error("top_sums are for exact searches with claims");
+            if (std::ssize(given_sums) != n) throw nb::value_error("top_sums needs a value for each row");
+        }
         const int threads = usable_threads(n_threads, static_cast<std::size_t>(n));
         const std::int64_t chunk = settings.beam > 0 ? 128 : rows_side_by_side(settings, n, threads);
         nb::gil_scoped_release release;
@@ -274,6 +301,7 @@ private:
                 append(X, i, batch.entries);
                 batch.begin.push_back(batch.entries.size());
             }
+            if (!given_sums.empty()) batch.top_sum = given_sums.subspan(from, to - from);
             model_.search_batch(settings, batch, s, watch);
             for (std::int64_t i = from; i < to; ++i) {
                 BestFirst& search = batch.search[i - from];

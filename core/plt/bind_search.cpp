@@ -46,8 +46,10 @@ void bind_search(nb::module_& m) {
             "eager", &BoundModel::eager,
             "Nodes of at least this share of the best one's probability are opened together with it; 1: one by one.")
         .def("search", &BoundModel::search, "X"_a, "top_k"_a.none(), "threshold"_a, "node_threshold"_a.none(), "beam"_a,
-             "n_threads"_a, "bound"_a = 0.0f,
+             "n_threads"_a, "bound"_a = 0.0f, "top_sums"_a.none() = nb::none(),
              "CSR parts of the answer, rows sorted by label, and the number of inner products taken.")
+        .def("top_sums", &BoundModel::top_sums, "X"_a, "n_threads"_a,
+             "For each row the sum of what the top of the tree hands down, of a model with claims.")
         .def("trace", &BoundModel::trace, "X"_a, "top_k"_a.none(), "threshold"_a, "node_threshold"_a.none(), "beam"_a,
              "n_threads"_a, "bound"_a = 0.0f,
              "What search answers, and for each row the number of blocks scored and the probability above which "

@@ -57,8 +57,10 @@ struct TreeTop {
         below.push_back({node, parent_mass, share});
         sum += static_cast<double>(parent_mass * share);
     }
-    /// What makes probabilities of masses, of a row whose root has this probability.
-    float scale(float root) const { return sum > 0 ? static_cast<float>(static_cast<double>(root) / sum) : 0.0f; }
+    /// What makes probabilities of masses with this sum, of a row whose root has this probability.
+    static float scale(float root, double sum) {
+        return sum > 0 ? static_cast<float>(static_cast<double>(root) / sum) : 0.0f;
+    }
     /// Calls reach(probability, node).
     template <class Reach>
     void hand_down(float scale, Reach&& reach) const {
@@ -109,6 +111,7 @@ struct BatchScratch {
     };
     std::vector<TopVisit> top_visits, next_top;
     std::vector<TreeTop> top;            ///< of some rows
+    std::span<const double> top_sum;     ///< per row, of the whole tree where this is a part of it; empty: as found
     std::vector<std::uint8_t> is_asked;  ///< per row: whether it opened nodes in this round
     std::vector<OpenedBlocks> opened;    ///< per row, if they are wanted
     bool keeps_opened = false;
@@ -219,7 +222,7 @@ struct LabelTreeModel {
                               [&](const TopNode& child) { nodes.push_back(child); });
             }
         }
-        const float scale = scratch.top.scale(root);
+        const float scale = TreeTop::scale(root, scratch.top.sum);
         if (opened) opened->scale(scale);
         return scale;
     }
@@ -403,7 +406,8 @@ private:
             }
         }
         for (std::size_t i = begin; i < end; ++i) {
-            const float scale = batch.top[i - begin].scale(root[i - begin]);
+            const double sum = batch.top_sum.empty() ? batch.top[i - begin].sum : batch.top_sum[i];
+            const float scale = TreeTop::scale(root[i - begin], sum);
             if (batch.keeps_opened) {
                 batch.opened[i].root = root[i - begin];
                 batch.opened[i].scale(scale);

@@ -36,6 +36,16 @@ def test_answers_are_those_of_the_whole_model(data, whole, tmp_path, n_parts, ho
     assert router.predict_labels(data.X, **how) == whole.predict_labels(data.X, **how)
 
 
+@pytest.mark.parametrize("how", [{"top_k": 1}, {"top_k": 5, "threshold": 0.1}, {"top_k": None}], ids=repr)
+def test_classes_whose_revised_nodes_lie_in_parts_are_answered_as_by_the_whole_model(data, tmp_path, how):
+    y = np.asarray(data.Y.argmax(axis=1)).ravel()
+    whole = PLTClassifier(arity=3, max_leaf=4, random_state=0).fit(data.X, y)
+    router = _router(split(whole, tmp_path / "parts", 4))
+    _, is_revised = router._sums(whole.schema_.rows(data.X), whole.schema_.rows(data.X))
+    assert 0.1 < is_revised.mean() < 0.9
+    assert router.predict_labels(data.X, **how) == whole.predict_labels(data.X, **how)
+
+
 def test_thresholds_per_label_and_standardised_columns(data, tmp_path):
     X = data.X.toarray() * np.linspace(0.1, 10, data.X.shape[1], dtype=np.float32)
     whole = PLTClassifier(arity=4, max_leaf=6, standardize=True, random_state=0).fit(X, data.Y)

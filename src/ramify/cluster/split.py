@@ -3,6 +3,10 @@
 Every part knows the top of the tree, so it answers by itself, with the same probabilities as the whole model, for the
 labels below its own subtrees. The router opens only the top. A label is never more probable than the subtree that it is
 in: so the parts whose best subtree is less probable than the k-th label found so far need not be asked.
+
+Of classes, nodes that a row reaches with at least `top_from` are revised by what their children claim
+(core/plt/tree_search.hpp). Parts that have such nodes are asked first for the sum of what they hand down, and always
+for their answers: what is below a revised node may be more probable than the node was before.
 """
 
 from __future__ import annotations
@@ -156,9 +160,18 @@ class Part:
 
     def __init__(self, directory: str) -> None:
         self._fitted = load(directory)._fitted()
+        self._model: PLTModel = self._fitted.model
 
-    def search(self, rows: sparse.csr_array, top_k: int | None, threshold: Threshold) -> sparse.csr_array:
-        """The exact answer among the part's labels."""
+    def top_sums(self, rows: sparse.csr_array) -> NDArray[np.float64]:
+        """For each row the sum by which its probabilities would be divided if this part were all."""
+        return self._model.trees[0].top_sums(self._model._read(rows))
+
+    def search(
+        self, rows: sparse.csr_array, top_k: int | None, threshold: Threshold, sums: NDArray[np.float64] | None = None
+    ) -> sparse.csr_array:
+        """The exact answer among the part's labels; `sums` are those of the whole tree, of classes with claims."""
+        if sums is not None:
+            return self._model.trees[0].search_in_part(self._model._read(rows), sums, top_k=top_k, threshold=threshold)
         answer: sparse.csr_array = self._fitted.search(rows, Query(top_k, threshold))
         return answer
 
@@ -186,19 +199,43 @@ class Router:
         tree = self._model.trees[0].tree
         of_all, of_node = node_thresholds(tree, threshold)
         of_roots: Threshold = of_all if of_node is None else of_node[self._roots]
-        reached = self._top.search(self._model._read(rows), top_k=None, threshold=of_roots)
+        read, sums = self._model._read(rows), None
+        is_revised = np.zeros((rows.shape[0], len(self.parts)), dtype=bool)
+        if self._top.claims is None:
+            reached = self._top.search(read, top_k=None, threshold=of_roots)
+        else:
+            sums, is_revised = self._sums(rows, read)
+            reached = self._top.search_in_part(read, sums, top_k=None, threshold=of_roots)
         bound, answer = self._bounds(reached), self._own_labels(reached, tree)
-        is_open = bound > 0
+        is_open = (bound > 0) | is_revised
         if top_k is not None:  # first the most probable part, then what may still matter
             first = np.zeros_like(is_open)
             first[np.arange(len(bound)), bound.argmax(axis=1)] = True
-            answer = self._ask(rows, answer, first & is_open, top_k, threshold, None)
+            answer = self._ask(rows, answer, first & is_open, top_k, threshold, None, sums)
             lowest = _kth(answer, top_k)
-            is_open &= ~first & (bound >= lowest[:, None])
-            answer = self._ask(rows, answer, is_open, top_k, threshold, lowest)
+            is_open &= ~first & ((bound >= lowest[:, None]) | is_revised)
+            answer = self._ask(rows, answer, is_open, top_k, threshold, lowest, sums)
         else:
-            answer = self._ask(rows, answer, is_open, top_k, threshold, None)
+            answer = self._ask(rows, answer, is_open, top_k, threshold, None, sums)
         return keep_best(answer, top_k, threshold)
+
+    def _sums(self, rows: sparse.csr_array, read: sparse.csr_array) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Of classes: for each row the sum by which the whole model divides, and the parts with revised nodes."""
+        products = replace(self._top, claims=None, top_from=1.0)  # of the shares alone: they decide what is revised
+        least = self._top.top_from * (1 - 1e-5)  # rounding must not hide one
+        is_revised = self._bounds(products.search(read, top_k=None, threshold=least)) > 0
+        own = self._top.top_sums(read)
+        asked = [np.flatnonzero(is_revised[:, k]) for k in range(len(self.parts))]
+        running = [
+            (part, part.call("top_sums", rows[of_part])) if len(of_part) else None
+            for part, of_part in zip(self.parts, asked, strict=True)
+        ]
+        sums = own.copy()
+        for call, of_part in zip(running, asked, strict=True):
+            if call is not None:
+                part, reference = call
+                sums[of_part] += part.get(reference) - own[of_part]
+        return sums, is_revised
 
     def _bounds(self, reached: sparse.csr_array) -> NDArray[np.float32]:
         """For each row and part the probability of its best subtree."""
@@ -224,6 +261,7 @@ class Router:
         top_k: int | None,
         threshold: Threshold,
         lowest: NDArray[np.float32] | None,
+        sums: NDArray[np.float64] | None,
     ) -> sparse.csr_array:
         """The answer with those of the parts that are asked; labels below a row's `lowest` do not matter."""
         running, places = [], []
@@ -236,7 +274,8 @@ class Router:
                     continue
                 least = threshold if lowest is None else np.maximum(threshold, lowest[group[0]])
                 least = least if isinstance(least, np.ndarray) and least.ndim else float(least)
-                running.append((part, part.call("search", rows[group], top_k, least)))
+                of_group = None if sums is None else sums[group]
+                running.append((part, part.call("search", rows[group], top_k, least, of_group)))
                 places.append(group)
                 self.asked += len(group)
         for (part, reference), group in zip(running, places, strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -139,14 +139,19 @@ class RawLabelPaths:
     """For each tree the steps to the label's leaf, as the core gives them, and the row's best labels.
 
     A step is (node, probability, features, contributions). An inner node is described by those of its labels that the
-    row makes most probable: they are why it was opened.
+    row makes most probable: they are why it was opened. `exact` is the label's probability in each tree, where the
+    product of the steps may differ from it by rounding.
     """
 
     paths: list[tuple[LabelTree, list[Any]]]
     ranked: NDArray[np.integer]
+    exact: list[float] | None = None
 
     def describe(self, wording: Wording, column: int) -> Explanation:
         paths = [self._steps(wording, tree, raw) for tree, raw in self.paths]
+        if self.exact is not None:
+            for path, probability in zip(paths, self.exact, strict=True):
+                path[-1] = replace(path[-1], cumulative=probability)
         probability = float(np.mean([path[-1].cumulative for path in paths]))
         return Explanation(**wording.head(column, probability), paths=paths)
 

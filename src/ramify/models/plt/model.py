@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ramify import _core
-from ramify.base.answers import Threshold, keep_best, node_thresholds
+from ramify.base.answers import Threshold, keep_best, node_thresholds, one_row
 from ramify.base.model import Model, Query, RowAnswer, State, arrays_below
 from ramify.common.cached import cached_property
 from ramify.data.csr import csr_rows
@@ -126,7 +126,12 @@ class PLTModel(Model):
         if self.columns is not None:
             indices, values = self.columns.row(indices, values)
         paths = [(tree.tree, tree.core.explain(indices, values, column)) for tree in self.trees]
-        return RawLabelPaths(paths, ranked)
+        exact = None
+        if any(tree.claims is not None for tree in self.trees):  # steps are then ratios of sums
+            row = one_row(indices, values, self.n_features)
+            label = one_row(np.array([column], np.int32), np.ones(1, np.float32), self.n_labels)
+            exact = [float(tree.named(row, label)[0]) for tree in self.trees]
+        return RawLabelPaths(paths, ranked, exact)
 
     def n_inner_products(self, X: sparse.csr_array, query: Query) -> int:
         """Inner products of all trees' searches, without the mean of several trees."""

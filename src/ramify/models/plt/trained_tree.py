@@ -103,6 +103,17 @@ class TrainedTree:
         """Arguments of the core's searches."""
         return X, top_k, *node_thresholds(self.tree, threshold), beam or 0, n_threads, slack
 
+    def top_sums(self, X: sparse.csr_array, n_threads: int = 1) -> NDArray[np.float64]:
+        """For each row the sum by which its probabilities are divided, of classes with claims."""
+        return self.core.top_sums(X, n_threads)
+
+    def search_in_part(
+        self, X: sparse.csr_array, top_sums: NDArray[np.float64], **how: Unpack[Search]
+    ) -> sparse.csr_array:
+        """`search` with the blocks of a part of the tree, and the sums of the whole of it."""
+        indptr, indices, data, _ = self.core.search(*self._asked(X, **how), top_sums)
+        return sparse.csr_array((data, indices, indptr), shape=(X.shape[0], self.tree.n_labels))
+
     def named(self, X: sparse.csr_array, labels: sparse.csr_array, n_threads: int = 1) -> NDArray[np.float32]:
         """Probabilities of the entries of `labels` (n, n_labels): of each row, the labels that it names."""
         return self.core.named(X, labels, n_threads)
