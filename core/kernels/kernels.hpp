@@ -188,7 +188,7 @@ struct Kernels {
     /// The same for an index of hash buckets: where each begins in `rows`, which ends at `end`.
     int (*match_buckets)(const Entry* x, int n, const std::uint32_t* begin, int bucket_bits, int key_bytes,
                          const std::uint8_t* rows, const std::uint8_t* end, RowMatch* match);
-    /// sums[column] += value * weight for all weights of the matched rows; there is room for whole groups of columns.
+    /// sums[column] += value * weight for all weights of the matched rows; there is room for 256 columns.
     void (*add_rows)(const RowMatch* match, int n_matches, const std::uint8_t* rows, int n_columns, float* sums);
     /// sums[column] += value * weight for the features of x, all in a dense run that begins with `first`; n_columns is
     /// rounded up to whole groups.

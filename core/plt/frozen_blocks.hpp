@@ -127,13 +127,14 @@ inline BlockStorage join_panels(std::vector<FrozenPanel>&& panels) {
 class ScoreScratch {
 public:
     std::vector<RowMatch> match;
-    std::span<float> score;               ///< of the node's columns, in the order of `child`; room for whole groups
+    std::span<float> score;               ///< of the node's columns, in the order of `child`; more room follows
     std::span<const std::int32_t> child;  ///< position among the node's children
     float claimed = 0;                    ///< if asked for: what the children claim together, each for itself
 
-    /// Room for the scores of these children.
+    /// Room for the scores of these children. A damaged pair may name any of 256 columns, also in the last panel.
     void begin(std::span<const std::int32_t> children) {
-        if (room_.size() < children.size() + group_columns) room_.resize(children.size() + group_columns);
+        const std::size_t needed = children.size() + max_panel_columns;
+        if (room_.size() < needed) room_.resize(needed);
         score = std::span(room_).first(children.size());
         child = children;
     }
@@ -327,7 +328,7 @@ private:
         return at == parts.n_bytes && (begin[n_buckets] & ~wide_chunk) == at && n_rows == p.n_rows;
     }
 
-    /// Into `sums`, which has room for whole groups of columns.
+    /// Into `sums`, which has room for max_panel_columns.
     void score_panel(const PanelRecord& p, std::span<const Entry> x, ScoreScratch& scratch, LinkMap map,
                      const LinkMap* claims, float* sums) const {
         const int n_columns = static_cast<int>(p.n_columns);

@@ -94,6 +94,15 @@ def test_invalid_utf8_is_reported_with_its_column():
     assert (caught.value.line, caught.value.column) == (1, 12)
 
 
+def test_a_byte_order_mark_in_the_middle_is_a_bad_line():
+    skipped = []
+    parser = LineParser("libsvm", "stream", on_bad_line=skipped.append)
+    lines = [b"1 1:1", b"\xef\xbb\xbf", b"\xef\xbb\xbf2 1:1", b"3 2:1"]
+    rows = [batch for line in lines for batch in parser.parse([line])]  # each the first of what is read at once
+    assert [labels for batch in rows for labels in batch.labels] == [(1,), (3,)]
+    assert [error.line for error in skipped] == [2, 3]
+
+
 def test_a_byte_order_mark_is_dropped():
     assert rows_of([b"\xef\xbb\xbf1 0:1"])[0][0] == (1,)
 

@@ -201,10 +201,11 @@ class LineParser:
                 parsed = _core.parse_xmc(header + text)
             else:
                 first = 0 if self.zero_based else 1
-                parsed = _core.parse_libsvm(text, first_feature=first, n_features=self.max_features)
+                # The blank line keeps a byte order mark in the middle of a stream from being skipped as that of a file.
+                parsed = _core.parse_libsvm(b"\n" + text, first_feature=first, n_features=self.max_features)
         except _core.TextError as error:
             message, line, column, hint = error.args
-            position = line - 2 if self.format == "xmc" else line - 1
+            position = line - 2  # after the header, or the blank line
             if self.format == "libsvm" and "feature" in message and " 0" in message:
                 hint = "use --zero-based if features count from 0, or --format xmc if these are XMC lines"
             raise _BadLine(position, DataError(message, self.source, numbers[position], column, hint)) from None

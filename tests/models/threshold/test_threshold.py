@@ -262,6 +262,14 @@ def test_saved_counts_without_any_c_are_refused():
         type(clf.model_).from_state(state)
 
 
+@pytest.mark.parametrize("y", [np.array(3), "a", 3])
+def test_labels_that_are_no_column_are_refused(y):
+    rows = make_multilabel(50, 5, 30, random_state=2)
+    clf = ThresholdClassifier(OnlinePLTClassifier(random_state=0)).partial_fit(rows.X, rows.Y)
+    with pytest.raises(ValueError, match="Y must|inconsistent numbers of samples"):
+        clf.partial_fit(rows.X, y)
+
+
 def test_a_refused_piece_leaves_an_online_model_as_it_was():
     rows = make_multilabel(300, 20, 100, random_state=2)
     clf = ThresholdClassifier(OnlinePLTClassifier(random_state=0), c=20, random_state=0, block=16)

@@ -243,7 +243,7 @@ class ThresholdClassifier(ExtremeClassifier):
     def _learn_pieces(
         self, inner: Any, online: dict[float, OnlineF], X: Any, y: Any, classes: Any, sample_weight: Any
     ) -> None:
-        n = len(y) if isinstance(y, list | tuple) else np.shape(y)[0]
+        n = len(y) if isinstance(y, list | tuple) else (*np.shape(y), 0)[0]
         if n > self.block and inner.__sklearn_is_fitted__():  # reject bad rows before the first of them is learned
             rows = inner.schema_.rows(X)
             labels, _ = inner.schema_.labels.encode(y)
