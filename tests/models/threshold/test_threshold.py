@@ -262,11 +262,11 @@ def test_saved_counts_without_any_c_are_refused():
         type(clf.model_).from_state(state)
 
 
-@pytest.mark.parametrize("y", [np.array(3), "a", 3])
+@pytest.mark.parametrize("y", [np.array(3), "a", 3, None])
 def test_labels_that_are_no_column_are_refused(y):
     rows = make_multilabel(50, 5, 30, random_state=2)
     clf = ThresholdClassifier(OnlinePLTClassifier(random_state=0)).partial_fit(rows.X, rows.Y)
-    with pytest.raises(ValueError, match="Y must|inconsistent numbers of samples"):
+    with pytest.raises(ValueError, match=r"Y must|requires y"):
         clf.partial_fit(rows.X, y)
 
 

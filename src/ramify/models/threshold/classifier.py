@@ -217,7 +217,8 @@ class ThresholdClassifier(ExtremeClassifier):
         with shown(self.verbose is True), self._lock():
             self._check_parameters()
             for name, part in (("X", X), ("Y", y)):
-                if part is not None and not hasattr(part, "__len__") and not hasattr(part, "shape"):
+                is_one = isinstance(part, str | bytes) or getattr(part, "shape", None) == ()
+                if is_one or (part is not None and not hasattr(part, "__len__") and not hasattr(part, "shape")):
                     wanted = "an array or a list with one entry per row"
                     raise ValueError(f"{name} must be {wanted}, got a {type(part).__name__}")
             check_consistent_length(X, y)
