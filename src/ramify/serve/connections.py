@@ -108,7 +108,9 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
 
     def _head_is_late(self) -> None:
-        if not self.transport.is_closing():
+        if self.flow.read_paused:  # the rest of it is not read before earlier requests are answered
+            self._head_timer = self.loop.call_later(self.timeout, self._head_is_late)
+        elif not self.transport.is_closing():
             self._refuse(Problem(408, f"no whole request came within {self.timeout:g} s: send it again"))
 
     def send_400_response(self, msg: str) -> None:
