@@ -39,6 +39,22 @@ def test_phases_with_the_same_name_add_up_and_nested_calls_join_the_outer():
     assert outer.seconds["waiting"] >= 0.04
 
 
+def test_a_block_whose_end_an_interrupt_skipped_does_not_swallow_later_ones():
+    skipped = []
+
+    def interrupted():
+        skipped.append(progress.shown(False))
+        skipped[0].__enter__()
+        with progress.phase("before"):
+            pass
+
+    interrupted()
+    with progress.shown(False) as phases, progress.phase("later"):
+        pass
+    assert list(phases.seconds) == ["later"]
+    skipped[0].__exit__(None, None, None)
+
+
 def test_nothing_is_written_by_default(data, capsys):
     PLTClassifier(random_state=0).fit(data.X, data.Y)
     with progress.phase("alone"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +11,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from rich.progress import Progress, TaskID
 
 
@@ -85,6 +88,7 @@ class Phases:
 
     def __init__(self, display: Progress | None) -> None:
         self.seconds: dict[str, float] = {}
+        self.owner: FrameType | None = None  # the function whose block this is, while it runs
         self._display = display
         self._steps: Steps | None = None
         self._bar: TaskID | None = None
@@ -136,11 +140,12 @@ _current: ContextVar[Phases | None] = ContextVar("ramify_phases", default=None)
 def shown(is_shown: bool = True) -> Iterator[Phases]:
     """Time the phases inside the block, and show them on stderr if `is_shown`; a nested call joins the outer one."""
     outer = _current.get()
-    if outer is not None:
+    if outer is not None and _is_running(outer.owner):
         yield outer
         return
     display = _display() if is_shown else None
     phases = Phases(display)
+    phases.owner = _user_of_the_block()
     token = _current.set(phases)
     try:
         if display is None:
@@ -150,6 +155,23 @@ def shown(is_shown: bool = True) -> Iterator[Phases]:
                 yield phases
     finally:
         _current.reset(token)
+        phases.owner = None
+
+
+def _user_of_the_block() -> FrameType | None:
+    """The function that entered the context manager from which this is called."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__") == "contextlib":
+        frame = frame.f_back
+    return frame
+
+
+def _is_running(owner: FrameType | None) -> bool:
+    """Whether this was called from there. An interrupt may end a block before its last lines can take it back."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame is not owner:
+        frame = frame.f_back
+    return frame is not None
 
 
 @contextmanager
