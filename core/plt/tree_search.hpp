@@ -22,109 +22,12 @@
 #include "base/sparse_rows.hpp"
 #include "plt/frozen_blocks.hpp"
 #include "plt/opened_blocks.hpp"
+#include "plt/search_scratch.hpp"
+#include "plt/tree_top.hpp"
 #include "trees/best_first.hpp"
 #include "trees/label_tree.hpp"
 
 namespace ramify {
-
-/// A node of the top of the tree.
-struct TopNode {
-    std::int32_t node;
-    float product;  ///< of the softmax shares on its path
-    float mass;     ///< the same, with what the nodes on its path were revised by
-
-    friend bool operator<(const TopNode& a, const TopNode& b) { return a.node < b.node; }
-};
-
-/// What the top of the tree says about a row.
-struct TreeTop {
-    /// A node that ends the top has this share of its parent's mass.
-    struct Edge {
-        std::int32_t node;
-        float parent_mass, share;
-
-        /// Rounding must not make it more than certain. As OpenedBlocks::child has it, bit for bit.
-        float probability(float scale) const { return std::min(parent_mass * scale * share, 1.0f); }
-    };
-    std::vector<Edge> below;
-    double sum = 0;  ///< of all masses below
-
-    void clear() {
-        below.clear();
-        sum = 0;
-    }
-    void add(std::int32_t node, float parent_mass, float share) {
-        below.push_back({node, parent_mass, share});
-        sum += static_cast<double>(parent_mass * share);
-    }
-    /// What makes probabilities of masses with this sum, of a row whose root has this probability.
-    static float scale(float root, double sum) {
-        return sum > 0 ? static_cast<float>(static_cast<double>(root) / sum) : 0.0f;
-    }
-    /// Calls reach(probability, node).
-    template <class Reach>
-    void hand_down(float scale, Reach&& reach) const {
-        for (const Edge& edge : below) reach(edge.probability(scale), edge.node);
-    }
-};
-
-/// Scratch space of one thread.
-struct SearchScratch {
-    ScoreScratch score;
-    std::vector<Entry> x;
-    std::vector<std::pair<float, std::int32_t>> open, next;  ///< of a beam, or of a round
-    BestFirst best;
-    std::vector<Found> found;
-    std::vector<std::int32_t> position;   ///< of the children that matter
-    std::vector<float> product;           ///< their probabilities
-    std::vector<float> probability;       ///< per node, for named labels
-    std::vector<std::int32_t> nodes;      ///< opened for named labels
-    std::vector<std::uint8_t> is_marked;  ///< per node; 2: it belongs to the top
-    TreeTop top;
-    std::vector<float> probability_of_root;  ///< per row of a batch whose tops are opened
-    std::vector<TopNode> top_nodes;          ///< in the order in which they were opened
-    float given_up = 0;                      ///< see BestFirst
-    std::int64_t n_inner_products = 0;  ///< of rows with a child's weights, counted as in Jasinska et al. 2016, table 2
-};
-
-/// The rows that one thread searches side by side.
-struct BatchScratch {
-    /// What a row waits for. Sorted by node, then by row.
-    struct Visit {
-        std::int32_t node, row;
-        float probability;
-        friend bool operator<(const Visit& a, const Visit& b) {
-            return a.node != b.node ? a.node < b.node : a.row < b.row;
-        }
-    };
-
-    std::vector<Entry> entries;      ///< of all rows
-    std::vector<std::size_t> begin;  ///< per row, and one more
-    std::vector<BestFirst> search;   ///< per row
-    std::vector<Visit> visits, next;
-    struct TopVisit {
-        TopNode at;
-        std::int32_t row;
-        friend bool operator<(const TopVisit& a, const TopVisit& b) {
-            return a.at.node != b.at.node ? a.at < b.at : a.row < b.row;
-        }
-    };
-    std::vector<TopVisit> top_visits, next_top;
-    std::vector<TreeTop> top;            ///< of some rows
-    std::span<const double> top_sum;     ///< per row, of the whole tree where this is a part of it; empty: as found
-    std::vector<std::uint8_t> is_asked;  ///< per row: whether it opened nodes in this round
-    std::vector<OpenedBlocks> opened;    ///< per row, if they are wanted
-    bool keeps_opened = false;
-
-    void clear() {
-        entries.clear();
-        begin.assign(1, 0);
-    }
-    std::size_t n_rows() const { return begin.size() - 1; }
-    std::span<const Entry> row(std::size_t i) const {
-        return std::span(entries).subspan(begin[i], begin[i + 1] - begin[i]);
-    }
-};
 
 /// A tree, its frozen blocks and the maps from scores to probabilities.
 struct LabelTreeModel {

@@ -139,7 +139,7 @@ def run_share(attacks, given, left, least, seed):
         attack = min(attacks if left > 0 else too_few, key=lambda attack: attack.seconds)
         print(f"{left:,} inputs left; {attack.name}, seed {seed + attack.n_rounds}", file=sys.stderr, flush=True)
         left -= attack.run(left if left > 0 else least - attack.n_inputs, seed)
-        if given.found:  # a process that a signal ends has told all but its last round
+        if given.found:  # a process that was ended by a signal has reported all but its last round
             Path(given.found).write_text(json.dumps([attack.found() for attack in attacks]))
 
 

@@ -353,7 +353,7 @@ def test_damage_in_the_write_ahead_log_is_no_end_of_it(logged, place):
 def test_a_commit_that_a_crash_left_incomplete_is_dropped_without_a_word(logged):
     log = Path(f"{logged}-wal")
     content = bytearray(log.read_bytes())
-    content[-2000] ^= 0x5A  # of the last commit, which nobody was told about
+    content[-2000] ^= 0x5A  # of the last commit, which was never acknowledged
     log.write_bytes(content)
     assert Journal(logged).last == 90
 

@@ -18,7 +18,7 @@ LONGEST_FIELD = 1 << 24
 _SAMPLED_ROWS = 20
 # A record this long is parsed again only when twice as much of it has arrived.
 _LONG_RECORD = 1 << 20
-# The first line by which a spreadsheet is told the delimiter; it is not part of the table.
+# A first line that names the delimiter for spreadsheet programs; it is not part of the table.
 _SEP_LINE = re.compile(r'\s*"?sep=([^"\r\n])"?\s*')
 _QUOTES = "write fields with the delimiter, quotes or line breaks in double quotes, and quotes inside them twice"
 

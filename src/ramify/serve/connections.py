@@ -120,7 +120,7 @@ class Connection(HttpToolsProtocol):
         """Answer without the application, and close; not before or into the middle of another answer."""
         is_waiting = self.cycle is not None and not self.cycle.response_started and not self.pipeline
         if is_waiting:
-            self.cycle.disconnected = True  # the application hears that nobody waits for its answer
+            self.cycle.disconnected = True  # the application learns that the client is gone
             self.cycle.message_event.set()
         if is_waiting or self.cycle is None or self.cycle.response_complete:
             body = problem.body()

@@ -1,7 +1,7 @@
 """The write-ahead log of a journal, read before SQLite does: damage in its middle must not pass for its end.
 
 SQLite takes the first page in its log whose checksum is wrong for the end of the log, and overwrites what follows. That
-is right after a crash, which leaves at most one commit incomplete, the last one, which nobody was told about. If whole
+is right after a crash, which leaves at most one commit incomplete, the last one, which was never acknowledged. If whole
 commits follow such a page, they were acknowledged, and the log was damaged later.
 
 Format: https://www.sqlite.org/walformat.html
