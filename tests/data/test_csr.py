@@ -10,7 +10,7 @@ from ramify import PLTClassifier, metrics
 from ramify.data.csr import check_csr, csr_rows
 from ramify.data.dataset import as_features, as_indicator
 from ramify.data.labels import encode_labels, label_indicator
-from ramify.trees import huffman_tree
+from ramify.trees import huffman_tree, kmeans_tree
 
 FORMATS = ["csr", "csc", "coo", "bsr", "lil", "dok", "dia"]
 READERS = {
@@ -169,3 +169,9 @@ def test_a_sparse_array_is_no_list_of_labels():
     clf = PLTClassifier(random_state=0).fit(np.eye(4), [0, 1, 2, 3])
     with pytest.raises(ValueError, match="labels must be a list of labels, the same for every row, got a sparse array"):
         clf.predict_proba(np.eye(4), labels=labels())
+
+
+def test_rows_of_values_that_are_no_numbers_are_refused_outside_a_model_too():
+    X = np.array([[1.0, object()], [0.0, 2.0]], dtype=object)
+    with pytest.raises(ValueError, match="X must be an array or a sparse matrix of numbers"):
+        kmeans_tree(X, np.eye(2))

@@ -70,7 +70,10 @@ def checked_rows(X: Any) -> sparse.csr_array:
     check_no_mask("X", X)
     if sparse.issparse(X) and getattr(X, "ndim", 0) == 2:
         X = check_csr("X", X)
-    return sparse.csr_array(check_array(X, accept_sparse="csr", dtype=np.float32, input_name="X"))
+    try:
+        return sparse.csr_array(check_array(X, accept_sparse="csr", dtype=np.float32, input_name="X"))
+    except TypeError as error:  # of values that are no numbers
+        raise ValueError(f"X must be an array or a sparse matrix of numbers: {error}") from error
 
 
 def check_csr(name: str, array: Any, *, is_copied: bool = False) -> sparse.csr_array:
