@@ -175,7 +175,7 @@ def test_requests_sent_ahead_are_all_answered_however_long_earlier_ones_take(con
         n_answers, rest = n_answers + rest.count(b"HTTP/1.1 200"), rest[-11:]
 
 
-def test_an_answer_that_nobody_reads_holds_nothing_for_long(tmp_path):
+def test_an_unread_answer_holds_nothing_for_long(tmp_path):
     body = b'{"text": "kidney stone"}\n' * 100_000
     head = b"POST /v1/bulk/predict HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n" % len(body)
     with served(tmp_path / "live", "--timeout", str(TIMEOUT), "--max-requests", "1") as service:
@@ -189,7 +189,7 @@ def test_an_answer_that_nobody_reads_holds_nothing_for_long(tmp_path):
             deadline = time.monotonic() + 60
             while (status := service.client.get("/v1/progress").status_code) != 200:
                 assert status == 503
-                assert time.monotonic() < deadline, "an answer that nobody reads is kept"
+                assert time.monotonic() < deadline, "an unread answer is kept"
                 time.sleep(0.1)
             reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**20)  # what the kernel still holds comes at once
             assert not until_closed(reader).endswith(b"0\r\n\r\n"), "the answer was sent whole: nothing was held"
