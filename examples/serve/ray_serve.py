@@ -21,7 +21,7 @@ import ray
 from fastapi import FastAPI
 from ray import serve
 
-from ramify.cli.lock import only_stream
+from ramify.cli.lock import only_writer
 from ramify.serve.app import create_app
 from ramify.serve.follower import Follower
 from ramify.serve.service import Service
@@ -60,7 +60,7 @@ class Replica:
         async with self.starting:
             if self.client is None:
                 if self.learns:  # no other process may serve the directory
-                    self.held.enter_context(only_stream(self.settings.model, "ray serve", patience=3.0))
+                    self.held.enter_context(only_writer(self.settings.model, "ray serve", patience=3.0))
                 app = await (learning_app if self.learns else answering_app)(self.settings)
                 self.client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1")
         return self.client

@@ -14,7 +14,7 @@ import pytest
 
 import ramify
 from cli_workspace import fresh_copy
-from ramify.cli.lock import only_stream
+from ramify.cli.lock import only_writer
 from ramify.cli.main import run
 
 
@@ -296,7 +296,7 @@ def test_what_was_learned_is_saved_whatever_goes_wrong(folder, monkeypatch, caps
 
 
 def test_a_second_stream_on_the_same_directory_is_rejected_with_the_process_of_the_first(folder, monkeypatch, capsys):
-    with only_stream(Path("new")):
+    with only_writer(Path("new")):
         feed(monkeypatch, b"".join(rows(folder, 0, 20)))
         assert run(["stream", "--model", "./new"]) == 2
     assert f"in use by ramify stream, process {os.getpid()}" in capsys.readouterr().err
@@ -310,7 +310,7 @@ def test_a_second_stream_on_the_same_directory_is_rejected_with_the_process_of_t
 def test_a_model_that_a_stream_holds_is_not_replaced_behind_its_back(folder, capsys, command):
     """The stream would replace what was trained or tuned with its next save, and both would report success."""
     before = {file.name: file.read_bytes() for file in Path("model").iterdir()}
-    with only_stream(Path("model")):
+    with only_writer(Path("model")):
         assert run([command, "train.txt", "--model", "model"]) == 2
     assert f"in use by ramify stream, process {os.getpid()}" in capsys.readouterr().err
     assert {file.name: file.read_bytes() for file in Path("model").iterdir()} == before
@@ -323,9 +323,9 @@ def test_the_lock_lies_in_the_directory_where_nothing_else_may_be_written(folder
     Path("volume").mkdir()
     access = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: path != Path.cwd() and access(path, mode))
-    with only_stream(Path("volume")):
+    with only_writer(Path("volume")):
         assert [file.name for file in Path("volume").iterdir()] == [".stream-lock"]
-        with pytest.raises(ValueError, match="in use by"), only_stream(Path("volume")):
+        with pytest.raises(ValueError, match="in use by"), only_writer(Path("volume")):
             pass
     assert not list(Path("volume").iterdir())
     (Path("volume") / ".stream-lock").touch()  # left by a process that was killed

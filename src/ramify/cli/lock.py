@@ -13,7 +13,7 @@ LOCK = ".stream-lock"
 
 
 @contextlib.contextmanager
-def only_stream(model: Path, command: str = "ramify stream", patience: float = 0.0) -> Iterator[None]:
+def only_writer(model: Path, command: str = "ramify stream", patience: float = 0.0) -> Iterator[None]:
     """Hold the directory for a whole run; the lock goes with the process, however it ends.
 
     `patience`: seconds to wait for a process that is just ending.

@@ -81,10 +81,10 @@ def save_portable(classifier: Any, path: Path) -> None:
 
 def claim_target(path: Path, context: typer.Context) -> None:
     """Check the directory, and hold it while the command runs: no stream or service may write there meanwhile."""
-    from ramify.cli.lock import only_stream
+    from ramify.cli.lock import only_writer
 
     check_target(path)
-    context.with_resource(only_stream(path, f"ramify {context.info_name}"))
+    context.with_resource(only_writer(path, f"ramify {context.info_name}"))
 
 
 def check_target(path: Path) -> None:

@@ -50,12 +50,12 @@ def check(path: Where) -> None:
 @app.command()
 def repair(path: Where) -> None:
     """Keep every example that can be read; the damaged file stays under another name."""
-    from ramify.cli.lock import only_stream
+    from ramify.cli.lock import only_writer
     from ramify.serve.repair import repair as repaired
     from ramify.serve.store import journal_at
 
     file = journal_at(path)
-    with only_stream(file.parent, "ramify journal repair"):
+    with only_writer(file.parent, "ramify journal repair"):
         kept, lost, old = repaired(file)
     lost_words = f", {lost:,} could not be read" if lost else ""
     print(f"kept {output.count(kept, 'example')}{lost_words}; the damaged file is {old}")

@@ -101,7 +101,7 @@ def serve(
         raise ImportError(f"`ramify serve` needs {error.name}: pip install 'ramify[serve]'") from None
     import asyncio
 
-    from ramify.cli.lock import only_stream
+    from ramify.cli.lock import only_writer
     from ramify.serve.logs import log_as_json
     from ramify.serve.settings import Settings
     from ramify.serve.supervisor import Supervisor, bind, check_settings
@@ -135,7 +135,7 @@ def serve(
     with ExitStack() as stack:
         folder = model.resolve().parent
         if not folder.exists() or os.access(folder, os.W_OK):  # nothing can be written next to a read-only model
-            stack.enter_context(only_stream(model, "ramify serve", _PATIENCE))
+            stack.enter_context(only_writer(model, "ramify serve", _PATIENCE))
         listening = stack.enter_context(bind(settings))
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}/"

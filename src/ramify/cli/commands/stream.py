@@ -103,7 +103,7 @@ def stream(
     examples, at the end, and on SIGTERM or Ctrl-C. What is reported as saved is on the disk and survives kill -9.
     """
     from ramify.cli.classifiers import PARAMETERS, new_classifier
-    from ramify.cli.lock import only_stream
+    from ramify.cli.lock import only_writer
     from ramify.cli.stream.run import Settings, StreamRun
 
     is_stdin, stdin = data is None or str(data) == "-", None
@@ -134,7 +134,7 @@ def stream(
         given=set(given),
     )
     classifier = new_classifier("online-plt", flags, seed=seed, threads=threads)
-    with only_stream(settings.model):
+    with only_writer(settings.model):
         code = StreamRun(classifier, settings).run()
     if code:
         raise typer.Exit(code)
