@@ -19,7 +19,7 @@ from ramify.data.synthetic import make_multilabel
 from shared.warm_python import ramify_command
 
 # The command as a process of its own.
-RAMIFY = [sys.executable, "-c", "from ramify.cli.main import main; main()"]
+RAMIFY = [sys.executable, "-c", "from ramify.cli.start import main; main()"]
 
 NOTES = [
     ("acute chest pain", ["R07.9"]),

@@ -1,15 +1,11 @@
 """Extreme multi-label and multi-class classification with trees.
 
-Names are imported on first use (PEP 562), so `import ramify` is fast and a program pays only for what it uses.
+Names are imported on first use (PEP 562), so `import ramify` takes no time and a program pays only for what it uses.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-from ramify import registry
-
+TYPE_CHECKING = False  # instead of typing's, which takes longer to load than all of this file
 if TYPE_CHECKING:
     from ramify import data as data
     from ramify import decide as decide
@@ -38,17 +34,44 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 _SUBMODULES = ("data", "decide", "metrics", "optimizers", "plots", "progressive", "text", "trees")
 _FUNCTIONS = ("load", "load_fitted")
-_SETTINGS = ("CandidateScorer", "PLTSolver")  # parameters of classifiers that are objects
-__all__ = sorted([*registry.CLASSIFIERS, *_SETTINGS, *_SUBMODULES, *_FUNCTIONS])
+__all__ = [
+    "CandidateScorer",
+    "FastXMLClassifier",
+    "FilterTreeClassifier",
+    "LOMTreeClassifier",
+    "MemoryTreeClassifier",
+    "MixtureClassifier",
+    "NearestRowsClassifier",
+    "OnlinePLTClassifier",
+    "PLTClassifier",
+    "PLTSolver",
+    "SpectralTreeClassifier",
+    "ThresholdClassifier",
+    "TreeSoftmaxClassifier",
+    "data",
+    "decide",
+    "load",
+    "load_fitted",
+    "metrics",
+    "optimizers",
+    "plots",
+    "progressive",
+    "text",
+    "trees",
+]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'ramify' has no attribute {name!r}")
+    from importlib import import_module
+
     if name in _SUBMODULES:
         return import_module(f"ramify.{name}")
-    is_function = name in _FUNCTIONS
-    value = getattr(import_module("ramify.base.save_load"), name) if is_function else registry.load_class(name)
+    if name in _FUNCTIONS:
+        value: object = getattr(import_module("ramify.base.save_load"), name)
+    else:
+        value = import_module("ramify.registry").load_class(name)
     globals()[name] = value
     return value
 

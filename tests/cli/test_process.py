@@ -102,11 +102,11 @@ class Interrupt:
             os.kill(os.getpid(), signal.SIGINT)
 
 sys.meta_path.insert(0, Interrupt())
-from ramify.cli.main import main
+from ramify.cli.start import main
 main()
 """
-MODULES = ["ramify.cli.app", "typer", "ramify.cli.commands.tune", "ramify.cli.data", "numpy", "ramify._core"]
-MODULES += ["scipy.sparse", "sklearn.base", "ramify.models.plt.classifier"]
+MODULES = ["ramify.cli.main", "typing", "ramify.cli.app", "typer", "ramify.cli.commands.tune", "ramify.cli.data"]
+MODULES += ["numpy", "ramify._core", "scipy.sparse", "sklearn.base", "ramify.models.plt.classifier"]
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 
-RAMIFY = [sys.executable, "-c", "from ramify.cli.main import main; main()"]
+RAMIFY = [sys.executable, "-c", "from ramify.cli.start import main; main()"]
 SECONDS = 120
 
 

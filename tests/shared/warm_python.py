@@ -26,7 +26,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
-RAMIFY = "import sys; sys.argv[0] = 'ramify'; from ramify.cli.main import main; main()"
+RAMIFY = "import sys; sys.argv[0] = 'ramify'; from ramify.cli.start import main; main()"
 PRELOADED = [
     "matplotlib.figure",
     "pandas",
