@@ -230,7 +230,8 @@ def main() -> None:
         fair.append(without_hindsight(own, known))
         print(
             f"{name:45} {part.shape:38} {100 * np.mean(own):6.2f} {100 * np.mean(known[best]):6.2f} "
-            f"{gain.mean():6.2f} {gain.std() / np.sqrt(len(gain)):6.2f} {fair[-1]:6.2f}  {best}, default trained in {seconds:.1f} s",
+            f"{gain.mean():6.2f} {gain.std() / np.sqrt(len(gain)):6.2f} {fair[-1]:6.2f}  "
+            f"{best}, default trained in {seconds:.1f} s",
             flush=True,
         )
     mean, worst = np.mean(distances), np.max(distances)
