@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 import tracemalloc
 from types import SimpleNamespace
 
@@ -106,3 +108,19 @@ def test_a_notebook_shows_what_print_writes():
         written = []
         shown._repr_pretty_(SimpleNamespace(text=written.append), False)
         assert written == [str(shown)]
+
+
+def test_a_notebook_shows_the_text_with_its_marks():
+    clf = PLTClassifier(random_state=0).fit(TEXTS, TAGS)
+    text = "the <b>red</b> pear & car"
+    for x in (text, [text]):
+        explanation = clf.explain(x, "red")
+        shown = explanation._repr_html_()
+        assert "&lt;b&gt;" in shown
+        assert "pear</mark> &amp; " in shown
+        plain = html.unescape(re.sub("<[^>]*>", "", shown))  # nothing is added, nothing is left out
+        headline, _, details = str(explanation).partition("\n")
+        assert plain == headline + text + details
+    strongest, other = (re.search(rf'([\d.]+)\)" title="[^"]*">{word}</mark>', shown)[1] for word in ("red", "pear"))
+    assert float(strongest) > float(other) > 0
+    assert clf.explain({"red": 1.0}, "red")._repr_html_() is None

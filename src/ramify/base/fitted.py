@@ -131,7 +131,7 @@ class FittedModel:
                 by = RaisedBy(self.schema.label_of(column), self.schema.label_name(column), raised.own)
                 explanation = replace(explanation, probability=raised.probability, raised_by=by)
         spans = self._spans(x, row, column)
-        return replace(explanation, spans=spans) if spans else explanation
+        return replace(explanation, text="".join(x), spans=spans) if spans else explanation
 
     def _spans(self, x: Any, row: Row, column: int) -> list[Span]:
         """The places of a text that speak for or against the label: see `Span`."""

@@ -85,13 +85,15 @@ class RaisedBy(NamedTuple):
 class ExplainedLabel:
     """What every explanation starts with: a label, its name, and its probability for the row.
 
-    If the row was a text, `spans` are the places for and against the label, in order of the text. `raised_by` says that
-    the hierarchy gave the label the probability of one below it; the rest explains what the label has on its own.
+    If the row was a text, `text` is that text and `spans` are the places for and against the label, in its order; a
+    notebook shows them marked. `raised_by` says that the hierarchy gave the label the probability of one below it; the
+    rest explains what the label has on its own.
     """
 
     label: Any
     name: str
     probability: float
+    text: str = field(default="", kw_only=True, repr=False)
     spans: list[Span] = field(default_factory=list, kw_only=True)
     raised_by: RaisedBy | None = field(default=None, kw_only=True)
 
@@ -134,6 +136,15 @@ class ExplainedLabel:
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """What a notebook shows: the text that `print` writes."""
         printer.text(str(self))
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows of a text, instead of the words alone."""
+        if not self.spans:
+            return None
+        from ramify.explain.html import explanation_html
+
+        headline, _, details = str(self).partition("\n")
+        return explanation_html(headline, self.text, self.spans, details)
 
 
 class RawExplanation(Protocol):
