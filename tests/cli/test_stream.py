@@ -330,3 +330,12 @@ def test_the_lock_lies_in_the_directory_where_nothing_else_may_be_written(folder
     assert not list(Path("volume").iterdir())
     (Path("volume") / ".stream-lock").touch()  # left by a process that was killed
     assert run(["train", "train.txt", "--model", "volume"]) == 0
+
+
+@pytest.mark.parametrize("name", ["n" * 250, "/proc/new"], ids=["too long with the lock's ending", "no folder"])
+def test_a_directory_that_cannot_be_locked_is_named(folder, capsys, name):
+    assert run(["train", str(folder / "train.txt"), "--model", name]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: ")
+    assert f"{name}: " in said
+    assert "lock" not in said
