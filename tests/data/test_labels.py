@@ -308,3 +308,59 @@ def test_a_query_of_polars_is_to_be_collected_first():
     polars = pytest.importorskip("polars")
     with pytest.raises(ValueError, match=r"Y is a LazyFrame, which is not read yet: give Y.collect\(\)"):
         encode_labels(polars.LazyFrame({"labels": ["a", "b"]}))
+
+
+TABLES = ["pandas", "polars", "pyarrow"]
+
+
+def table_of(package, columns):
+    module = pytest.importorskip(package)
+    return (module.table if package == "pyarrow" else module.DataFrame)(columns)
+
+
+@pytest.mark.parametrize("package", TABLES)
+def test_a_table_of_0_and_1_names_its_labels(package):
+    encoded = encode_labels(table_of(package, {"red": [1, 0], "fruit, round": [True, True], "never": [0.0, 0.0]}))
+    assert encoded.classes.tolist() == ["red", "fruit, round", "never"]
+    assert dense(encoded) == [[1, 1, 0], [0, 1, 0]]
+    assert not encoded.is_multiclass
+
+
+@pytest.mark.parametrize("package", TABLES)
+def test_columns_of_later_tables_go_by_name(package):
+    encoding = LabelEncoding()
+    encoding.extend(table_of(package, {"a": [1, 0], "b": [0, 1]}))
+    later = encoding.extend(table_of(package, {"new": [1, 0], "b": [0, 1]}))
+    assert later.toarray().tolist() == [[0, 0, 1], [0, 1, 0]]
+    assert encoding.extend([["b", "a"]]).toarray().tolist() == [[1, 1, 0]]
+    known, has_unknown = encoding.encode(table_of(package, {"b": [1, 0], "unseen": [0, 1], "a": [1, 0]}))
+    assert known.toarray().tolist() == [[1, 1, 0], [0, 0, 0]]
+    assert has_unknown.tolist() == [False, True]
+
+
+def test_a_table_of_0_and_1_is_checked_before_it_changes_anything():
+    encoding = LabelEncoding()
+    encoding.extend(pd.DataFrame({"a": [1], "b": [0]}))
+    with pytest.raises(ValueError, match="a 2-D Y must contain only 0 and 1, got 2 in row 0, column 1"):
+        encoding.extend(pd.DataFrame({"a": [1], "c": [2]}))
+    assert encoding.classes.tolist() == ["a", "b"]
+    twice = pd.DataFrame([[1, 0]], columns=["a", "a"])
+    with pytest.raises(ValueError, match="Y has two columns called 'a'"):
+        encode_labels(twice)
+    with pytest.raises(ValueError, match=r"0/1 array, but .* label collections; give a table with named columns"):
+        encoding.extend(np.array([[1, 0]]))
+
+
+def test_tables_without_names_and_models_of_numbered_columns_go_by_place():
+    numbered = pd.DataFrame([[1, 0]])
+    assert encode_labels(numbered).classes is None
+    encoding = LabelEncoding()
+    encoding.extend(np.array([[0, 1]]))
+    assert encoding.extend(pd.DataFrame({"a": [1], "b": [0]})).toarray().tolist() == [[1, 0]]
+
+
+def test_labels_named_in_advance_keep_their_columns_before_those_of_a_table():
+    encoding = LabelEncoding()
+    Y = pd.DataFrame({"b": [1], "a": [0]})
+    encoding.name_in_advance(Y, ["a", "b", "c"])
+    assert encoding.extend(Y).toarray().tolist() == [[0, 1, 0]]

@@ -20,6 +20,7 @@ Kind: TypeAlias = Literal["indicator", "collections", "classes"]
 _COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
 MAX_LABELS = np.iinfo(np.int32).max
 _NUMBERS = (bool, int, float, np.number, np.bool_)
+_NAMELESS = ("indicator", "collections")  # what is given, and what is known
 
 
 def indicator_of(columns: NDArray[np.int32], indptr: NDArray[np.int64], n_labels: int) -> sparse.csr_array:
@@ -37,7 +38,8 @@ def read_labels(Y: Any, kind: Kind | None) -> tuple[Kind, Any]:
     found, content = _read_any(plain_column(Y), kind)
     if kind is not None and found != kind:
         names = {"indicator": "a 0/1 array", "collections": "label collections", "classes": "one class per row"}
-        raise ValueError(f"Y is {names[found]}, but the model was trained with {names[kind]}")
+        hint = "; give a table with named columns, or lists of labels" if (found, kind) == _NAMELESS else ""
+        raise ValueError(f"Y is {names[found]}, but the model was trained with {names[kind]}{hint}")
     return found, content
 
 

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from ramify.data.label_forms import MAX_LABELS, Kind, indicator_of, read_indicator, read_labels
 from ramify.data.names import NameTable
+from ramify.data.series import column_names
 
 # Common types of the labels of one row; `read_labels` handles the others.
 _PLAIN_CLASSES = (str, int, float, np.integer, np.bool_)
@@ -182,6 +183,12 @@ class LabelEncoding:
 
         The first classes are sorted, as scikit-learn does, unless the order in which they come is to be kept.
         """
+        names = self._names_of_table(Y)
+        if names is not None:
+            indicator = read_indicator(Y)
+            new = {name for name in names if self.kind is None or not _is_known(name, self._name_index())}
+            self.extend([names] if new else [])
+            return self._at_columns(indicator, self.columns(names))
         kind, content = read_labels(Y, self.kind)
         if kind == "indicator":
             if content.shape[1] < self.n_labels:
@@ -217,6 +224,8 @@ class LabelEncoding:
         if isinstance(classes, str | bytes) or not isinstance(classes, Iterable):
             raise ValueError(f"classes must be a list of labels, got {classes!r}")
         kind, _ = read_labels(Y, None)
+        if self._names_of_table(Y) is not None:
+            kind = "collections"
         if kind == "indicator":
             return
         classes = np.asarray(classes) if hasattr(classes, "dtype") else list(classes)
@@ -247,6 +256,13 @@ class LabelEncoding:
 
     def encode(self, Y: Any) -> tuple[sparse.csr_array, NDArray[np.bool_]]:
         """Encode Y with the known labels; the second array marks rows that also have unknown labels."""
+        names = self._names_of_table(Y)
+        if names is not None:
+            indicator = read_indicator(Y)
+            is_known = np.array([_is_known(name, self._name_index()) for name in names])
+            known = self.columns([name for name, is_one in zip(names, is_known, strict=True) if is_one])
+            beyond = indicator[:, np.flatnonzero(~is_known)].sum(axis=1) > 0
+            return self._at_columns(indicator[:, np.flatnonzero(is_known)], known), np.asarray(beyond)
         kind, content = read_labels(Y, self.kind)
         if kind == "indicator":
             beyond = content[:, self.n_labels :].sum(axis=1) > 0
@@ -259,6 +275,18 @@ class LabelEncoding:
         kept = np.concatenate([[0], np.cumsum(codes >= 0)])
         unknown = np.diff(kept[indptr]) < np.diff(indptr)
         return indicator_of(codes[codes >= 0].astype(np.int32), kept[indptr], self.n_labels), unknown
+
+    def _names_of_table(self, Y: Any) -> list[str] | None:
+        """The labels of a table of 0 and 1 with a named column for each; None if Y is something else."""
+        names = column_names(Y) if self.kind in (None, "collections") else None
+        if names is not None and len(set(names)) < len(names):
+            twice = next(name for place, name in enumerate(names) if name in names[:place])
+            raise ValueError(f"Y has two columns called {twice!r}: give each label one column")
+        return names
+
+    def _at_columns(self, indicator: sparse.csr_array, columns: NDArray[np.int32]) -> sparse.csr_array:
+        """The array of a table with its columns where the labels that they name are."""
+        return indicator_of(columns[indicator.indices], indicator.indptr.astype(np.int64), self.n_labels)
 
     def _adopt(self, kind: Kind, classes: NDArray[Any]) -> None:
         self.kind, self.n_labels, self._classes = kind, len(classes), classes

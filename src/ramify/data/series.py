@@ -52,5 +52,17 @@ def only_column(table: Any) -> list[Any] | None:
     return None
 
 
+def column_names(table: Any) -> list[str] | None:
+    """The names of the columns of a table; None if it is none, has a single column, or columns without names.
+
+    >>> column_names([[0, 1]])
+    """
+    if is_lazy(table) or not (hasattr(table, "columns") or hasattr(table, "column_names")):
+        return None
+    columns = table.column_names if hasattr(table, "column_names") else table.columns
+    names = list(columns)
+    return names if len(names) > 1 and all(isinstance(name, str) for name in names) else None
+
+
 def _plain_rows(rows: list[Any]) -> list[Any]:
     return [row.tolist() if hasattr(row, "tolist") and getattr(row, "ndim", 0) == 1 else row for row in rows]
