@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ramify.common.warn import warn_user
 from ramify.data.remote_rows import RemoteRows
 
 _ROWS_AT_ONCE = 1 << 16
@@ -43,9 +42,8 @@ def warn_of_length(X: sparse.csr_array, owner: str, shortest: float, longest: fl
     """Warn of rows that are not scaled to unit length, and whose typical length is outside these bounds."""
     length = typical_length(X)
     if not shortest <= length <= longest:
-        warnings.warn(
+        warn_user(
             f"rows of X have a length of about {length:.2g}, and with normalize=False a {owner} takes them as they "
             "are: its learning rate and other constants suit rows of about unit length, and it may learn little from "
-            f"these; divide X by {length:.2g}, or leave normalize=True",
-            stacklevel=4,
+            f"these; divide X by {length:.2g}, or leave normalize=True"
         )

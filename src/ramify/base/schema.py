@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -34,6 +33,7 @@ from ramify.base.rows import (
 from ramify.common.cached import cached_property
 from ramify.common.progress import phase
 from ramify.common.validation import check_choice, check_integer
+from ramify.common.warn import warn_user
 from ramify.data.doubtful_labels import doubts_about
 from ramify.data.encodings import check_encoding
 from ramify.data.labels import LabelEncoding
@@ -109,7 +109,7 @@ class Schema:
         if self.labels.kind == "indicator" or self.labels.classes.dtype.kind not in "OU":
             return
         for doubt in doubts_about(self.labels.classes.tolist()):
-            warnings.warn(doubt, stacklevel=5)
+            warn_user(doubt)
 
     # --- reading queries ------------------------------------------------------------------------------------------
 

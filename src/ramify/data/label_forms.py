@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NoReturn, TypeAlias
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ramify.common.warn import warn_user
 from ramify.data.csr import check_csr, check_parts, csr_rows
 from ramify.data.masked import check_no_mask
 from ramify.data.series import is_lazy, only_column, plain_column
@@ -71,10 +71,9 @@ def _read_any(Y: Any, kind: Kind | None) -> tuple[Kind, Any]:
     if y.ndim == 2:
         from sklearn.exceptions import DataConversionWarning
 
-        warnings.warn(
+        warn_user(
             "A column-vector y was passed when a 1d array was expected; using its only column as y",
             DataConversionWarning,
-            stacklevel=5,
         )
         y = y.ravel()
     if y.ndim != 1:

@@ -259,7 +259,7 @@ CHANGES = {
     "cut": lambda a: a[:-1],
     "longer": lambda a: np.concatenate([a, a[-1:]]),
     "empty": lambda a: a[:0],
-    "negative": lambda a: np.where(np.arange(len(a)) == len(a) // 2, -7, a).astype(a.dtype),
+    "negative": lambda a: np.where(np.arange(len(a)) == len(a) // 2, np.int64(-7), a).astype(a.dtype),
     "huge": lambda a: np.where(np.arange(len(a)) == len(a) // 2, 2**31 - 1, a).astype(a.dtype),
     "not a number": lambda a: np.where(np.arange(len(a)) == len(a) // 2, np.nan, a),
     "two dimensions": lambda a: np.stack([a, a]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import itertools
+import linecache
 import pickle
 import sys
 
@@ -165,10 +166,16 @@ def test_a_budget_that_is_used_up_is_said_once_and_at_the_callers_line():
     clf = OnlinePLTClassifier(memory_budget=20_000, random_state=0)
     generator = np.random.default_rng(0)
     rows = [{int(j): 1.0 for j in generator.integers(0, 5000, 12)} for _ in range(1000)]
+
+    def learn():
+        for number, x in enumerate(rows):
+            clf.learn_one(x, number % 9)
+
     with pytest.warns(UserWarning, match="memory_budget of 20,000 bytes is used up") as said:
-        _ = [clf.learn_one(x, number % 9) for number, x in enumerate(rows)]
+        learn()
     assert len(said) == 1
     assert said[0].filename == __file__
+    assert linecache.getline(__file__, said[0].lineno).strip() == "clf.learn_one(x, number % 9)"
     assert clf.n_evicted_rows_ > 0
 
 

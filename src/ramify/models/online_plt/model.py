@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from ramify.base.model import Query, RowAnswer, State
 from ramify.base.online_model import BestLabels, Indices, Learning, OnlineModel, Values
 from ramify.base.stream_schema import Piece
 from ramify.common.validation import check_flag
+from ramify.common.warn import warn_user
 from ramify.data.csr import RowArrays, csr_rows
 from ramify.explain.label_path import RANKED, RawLabelPaths
 from ramify.models.plt.calibration import IDENTITY
@@ -69,10 +69,9 @@ class OnlinePLTModel(OnlineModel):
     def _warn_of_budget(self) -> None:
         if self.learner.n_evicted_rows and not self.is_over_budget:
             self.is_over_budget = True
-            warnings.warn(
+            warn_user(
                 f"memory_budget of {self.settings['memory_budget']:,} bytes is used up: from now on the features of "
-                "least weight are dropped to stay within it (see n_evicted_rows_); a larger budget keeps them",
-                stacklevel=6,
+                "least weight are dropped to stay within it (see n_evicted_rows_); a larger budget keeps them"
             )
 
     def first_without_leaf(self, labels: NDArray[np.int32]) -> int:
