@@ -2,6 +2,7 @@
 
 python -m benchmarks.plt.worker train   SYSTEM PARAMETERS-AS-JSON THREADS DATA MODEL RESULT MOST-CPU-SECONDS
 python -m benchmarks.plt.worker predict ...the same
+python -m benchmarks.plt.worker single  ...the same
 """
 
 from __future__ import annotations
@@ -57,6 +58,13 @@ def predict(system: Any, parameters: dict[str, Any], threads: int, data: Path, f
     return result | scoring.probability_scores(labels, probabilities, Y[:SCORED_ROWS])
 
 
+def single(system: Any, parameters: dict[str, Any], threads: int, data: Path, folder: Path) -> dict[str, Any]:
+    """Load the model and answer the test rows one at a time."""
+    X = datasets.load(data, "test").X
+    __import__(system.IMPORT)
+    return dict(time_single_rows(system.Model(folder, parameters, threads), X))
+
+
 def time_batches(model: Any, X: Any, Y: Any) -> dict[str, Any]:
     """Microseconds a row in batch, medians of some repeats, and the precision of the answers."""
     rows = model.prepare(X)
@@ -93,7 +101,7 @@ def main() -> None:
     phase, name, parameters, threads, data, folder, result_file, most_seconds = sys.argv[1:]
     resource.setrlimit(resource.RLIMIT_CPU, (int(most_seconds), int(most_seconds) + 5))
     system = systems.module(name)
-    run = {"train": train, "predict": predict}[phase]
+    run = {"train": train, "predict": predict, "single": single}[phase]
     result = run(system, json.loads(parameters), int(threads), Path(data), Path(folder))
     result["version"] = importlib.metadata.version(system.PACKAGE)
     Path(result_file).write_text(json.dumps(result))

@@ -60,9 +60,7 @@ class Model:
     def batch(self, rows: sp.csr_matrix, k: int) -> sp.csr_array:
         return self.classifier.predict_proba(rows, top_k=k)
 
-    def one(self, row: sp.csr_matrix, k: int) -> list[list[tuple[Any, float]]]:
-        answer: list[list[tuple[Any, float]]] = self.classifier.predict_labels(row, top_k=k)
-        return answer
+    one = batch
 
     def unpack(self, answer: sp.csr_array, k: int) -> tuple[np.ndarray, np.ndarray]:
         labels, probabilities = scoring.answer_from_sparse(answer, k)

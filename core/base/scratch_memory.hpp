@@ -12,6 +12,8 @@
 #include <string>
 #include <system_error>
 
+#include "base/huge_pages.hpp"
+
 namespace ramify {
 
 template <class T>
@@ -31,7 +33,11 @@ using ScratchArray = std::unique_ptr<T[], ScratchDelete<T>>;
 /// Not initialised. `directory` is where the file is made; empty: no file.
 template <class T>
 ScratchArray<T> scratch_array(std::size_t n, const std::string& directory) {
-    if (directory.empty() || n == 0) return ScratchArray<T>(new T[n]);
+    if (directory.empty() || n == 0) {
+        ScratchArray<T> array(new T[n]);
+        ask_for_huge_pages(array.get(), n * sizeof(T));
+        return array;
+    }
     auto check = [&](bool is_fine, int error) {
         if (!is_fine) throw std::system_error(error, std::generic_category(), "scratch file in " + directory);
     };

@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "bindings/arrays.hpp"
 #include "bindings/label_pairs.hpp"
@@ -54,6 +58,23 @@ Array<std::int64_t> best_first(const Longs& indptr, const Ints& indices, const F
     return to_numpy(std::move(order));
 }
 
+Tuple<Array<std::int32_t>, Array<std::int32_t>, Array<float>> row_by_column(const Ints& indices, const Floats& data) {
+    const std::span<const std::int32_t> columns = view(indices);
+    const std::span<const float> values = view(data);
+    if (columns.size() != values.size()) throw nb::value_error("indices and data differ in length");
+    if (columns.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
+        throw nb::value_error("one row cannot have so many entries");
+    std::vector<std::pair<std::int32_t, float>> entries(columns.size());
+    for (std::size_t k = 0; k < entries.size(); ++k) entries[k] = {columns[k], values[k]};
+    std::ranges::sort(entries, {}, &std::pair<std::int32_t, float>::first);
+    std::vector<std::int32_t> column(entries.size());
+    std::vector<float> value(entries.size());
+    for (std::size_t k = 0; k < entries.size(); ++k) std::tie(column[k], value[k]) = entries[k];
+    const auto n = static_cast<std::int32_t>(entries.size());
+    return nb::make_tuple(to_numpy(std::vector<std::int32_t>{0, n}), to_numpy(std::move(column)),
+                          to_numpy(std::move(value)));
+}
+
 Tuple<Array<std::int64_t>, Array<std::int64_t>> best_of_rows(const Longs& indptr, const Ints& indices,
                                                              const Floats& data, std::int64_t top_k) {
     const Entries entries(indptr, indices, data);
@@ -90,6 +111,8 @@ List<List<Tuple<nb::object, double>>> pairs(const Longs& indptr, const nb::list&
 void bind_answers(nb::module_& m) {
     m.def("best_first", &best_first, "indptr"_a, "indices"_a, "data"_a,
           "Positions of the entries, row by row, the best of a row first and the smaller column first among equals.");
+    m.def("row_by_column", &row_by_column, "indices"_a, "data"_a,
+          "One row's entries in order of column, as the parts of a CSR array.");
     m.def(
         "best_of_rows", &best_of_rows, "indptr"_a, "indices"_a, "data"_a, "top_k"_a,
         "Where each row begins, and the positions of its k largest entries, the smaller column first among equals, in "

@@ -179,6 +179,17 @@ struct NearestKernels {
     int (*reaching)(const std::int16_t* sums, int n, std::int16_t least, std::uint32_t* position);
 };
 
+/// The loops that turn the weights of a tile into signed bytes (plt/train_blocks.hpp), eight columns at a time.
+struct FreezeKernels {
+    /// bits[line]: which groups of a line have a weight whose size, times ratio[line], is above `prune`; without ratios
+    /// they are 1. largest[c] rises to the largest such product of column c. `stride` floats a line.
+    void (*scan)(const float* weights, std::size_t n_lines, int stride, const float* ratio, float prune, float* largest,
+                 std::uint8_t* bits);
+    /// byte[c] = weight[c] * ratio * times[c], rounded to the nearest; 0 where the size of the first product is at most
+    /// `prune`.
+    void (*to_bytes)(const float* weight, float ratio, float prune, const float* times, std::int8_t* byte);
+};
+
 struct Kernels {
     const char* name;
     int lanes;  ///< a tile's stride is a multiple of this
@@ -213,6 +224,7 @@ struct Kernels {
     EmbeddingKernels embedding;
     RegressorKernels regressor;
     NearestKernels nearest;
+    FreezeKernels freeze;
 };
 
 extern const Kernels kernels_baseline;

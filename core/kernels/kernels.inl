@@ -618,6 +618,7 @@ int reaching(const float* p, int n, float factor, float least, std::int32_t* pos
 }
 
 #include "kernels/embedding.inl"
+#include "kernels/freeze.inl"
 #include "kernels/nearest.inl"
 #include "kernels/online.inl"
 #include "kernels/regressor.inl"
@@ -641,6 +642,7 @@ const Kernels RAMIFY_KERNELS{
     {online_score, online_gradient, online_adagrad, online_descend, online_replay_adagrad, online_replay_descend},
     {embedding_sum, embedding_dots, embedding_add, embedding_sum_bytes, embedding_dots_bytes},
     {regressor_dot, regressor_adagrad_factors, regressor_descend},
-    {nearest_add_columns, nearest_add_postings, nearest_largest, nearest_reaching}};
+    {nearest_add_columns, nearest_add_postings, nearest_largest, nearest_reaching},
+    {freeze_scan, freeze_to_bytes}};
 
 }  // namespace ramify

@@ -62,7 +62,7 @@ inline std::int64_t chunk_row_bytes(const Panel& panel, std::size_t row) {
     std::int64_t bytes = 2, n_groups = 0;
     for (std::uint32_t g = panel.row_group[row]; g < panel.row_group[row + 1]; ++g) {
         const std::int8_t* weight = panel.group_weight.data() + std::size_t{group_columns} * g;
-        const auto n = group_columns - std::count(weight, weight + group_columns, std::int8_t{0});
+        const int n = n_weights(weights_in_use(weight));
         n_groups += n >= dense_group;
         bytes += n >= dense_group ? 1 + group_columns : 2 * n;
     }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/hashing.hpp"
+#include "base/huge_pages.hpp"
 #include "base/parallel.hpp"
 #include "base/sparse_rows.hpp"
 #include "kernels/kernels.hpp"
@@ -25,13 +26,22 @@
 
 namespace ramify {
 
+struct AlignedDelete {
+    std::size_t alignment = 64;
+    void operator()(float* p) const { ::operator delete[](p, std::align_val_t{alignment}); }
+};
+
 /// A growing buffer of floats, aligned for vector loads and not initialised.
 class FloatBuffer {
 public:
     float* zeroed(std::size_t n) {
         if (n > capacity_) {
-            capacity_ = n + n / 4 + 64;
-            data_.reset(static_cast<float*>(::operator new[](capacity_ * sizeof(float), std::align_val_t{64})));
+            std::size_t size = (n + n / 4 + 64) * sizeof(float), alignment = 64;
+            if (size >= huge_page / 2) alignment = huge_page, size = (size + huge_page - 1) / huge_page * huge_page;
+            data_ = Memory(static_cast<float*>(::operator new[](size, std::align_val_t{alignment})),
+                           AlignedDelete{alignment});
+            ask_for_huge_pages(data_.get(), size);
+            capacity_ = size / sizeof(float);
         }
         if (n > 0) std::memset(data_.get(), 0, n * sizeof(float));
         return data_.get();
@@ -40,10 +50,8 @@ public:
     const float* data() const { return data_.get(); }
 
 private:
-    struct Delete {
-        void operator()(float* p) const { ::operator delete[](p, std::align_val_t{64}); }
-    };
-    std::unique_ptr<float[], Delete> data_;
+    using Memory = std::unique_ptr<float[], AlignedDelete>;
+    Memory data_;
     std::size_t capacity_ = 0;
 };
 
@@ -72,14 +80,15 @@ struct NodeProblem {
     std::vector<Merged> merged;                 ///< features of the other lines
     std::vector<std::size_t> merged_begin;      ///< per line of merged features, one more at the end
     std::vector<float> largest_ratio;           ///< per line of merged features
-    std::vector<Entry> local;
+    std::vector<Entry> local;                   ///< of all rows; more room follows
     std::size_t n_features = 0, n_lines = 0;
     static constexpr std::int32_t never_positive = -1, not_taken = -2;  ///< instead of a column
     std::vector<std::int32_t> child, column_of_child;
     std::vector<float> rate;  ///< of each column: log of the share of the training rows, by weight, that have it
     std::size_t n_train = 0;  ///< rows beyond these are held out, for scoring
     bool is_full = false;     ///< every training row has every feature: dropping small weights would save nothing
-    std::vector<std::int32_t> number;  ///< scratch: feature -> number + 1, 0 for none; always zero between nodes
+    std::vector<std::int32_t> number;  ///< scratch: by feature; always zero between nodes
+    std::vector<std::uint32_t> found;  ///< scratch
 
     float prune(float given) const { return is_full ? 0.0f : given; }
     bool has_numbers() const { return !place.empty(); }
@@ -235,56 +244,89 @@ private:
 
     void number_locally(NodeProblem& p, std::size_t non_zeros) const {
         constexpr std::uint32_t merged = std::numeric_limits<std::uint32_t>::max();
-        auto& number = p.number;
-        number.resize(n_features_, 0);
-        for (std::size_t r = 0; r < p.n_train; ++r)  // counts first; features of held-out rows alone have no weights
-            for (int k = 0; k < p.length[r]; ++k)
-                if (const std::uint32_t f = p.row[r][k].feature; number[f]++ == 0) p.feature.push_back(f);
-        if (p.feature.size() * 16 < number.size()) {
-            std::ranges::sort(p.feature);
-        } else {  // looking at all of them is cheaper than sorting
-            p.feature.clear();
-            for (std::size_t f = 0; f < number.size(); ++f)
-                if (number[f]) p.feature.push_back(static_cast<std::uint32_t>(f));
+        p.number.resize(n_features_, 0);
+        const std::size_t most = std::min(non_zeros, p.number.size());
+        if (p.found.size() <= most) p.found.resize(most + 1);
+        std::int32_t* const number = p.number.data();
+        std::uint32_t* const found = p.found.data();
+        std::size_t n_found = 0;
+        for (std::size_t r = 0; r < p.n_train; ++r) {  // features of held-out rows alone have no weights
+            prefetch_row(p, r + rows_ahead);
+            for (const Entry& e : row_of(p, r)) {  // counts, without a branch, which would be unpredictable
+                found[n_found] = e.feature;
+                n_found += number[e.feature]++ == 0;
+            }
         }
-        p.n_features = p.feature.size();
-        p.place.resize(std::max<std::size_t>(p.n_features, 1));
-        for (std::size_t k = 0; k < p.n_features; ++k) {
+        if (n_found * 16 < p.number.size()) {
+            std::sort(found, found + n_found);
+        } else {  // looking at all of them is cheaper than sorting
+            n_found = 0;
+            for (std::size_t f = 0; f < p.number.size(); ++f) {
+                found[n_found] = static_cast<std::uint32_t>(f);
+                n_found += number[f] != 0;
+            }
+        }
+        p.feature.assign(found, found + n_found);
+        p.n_features = n_found;
+        p.place.resize(std::max<std::size_t>(n_found, 1));
+        for (std::size_t k = 0; k < n_found; ++k) {
             std::int32_t& count = number[p.feature[k]];
             const bool is_merged = count == 1;
             p.place[k] = {is_merged ? merged : static_cast<std::uint32_t>(p.number_of_line.size()), 1.0f};
             if (!is_merged) p.number_of_line.push_back(static_cast<std::uint32_t>(k));
-            count = static_cast<std::int32_t>(k) + 1;
+            // From here on, one more than the line of a single feature, or minus one more than the number of another.
+            count = is_merged ? -static_cast<std::int32_t>(k) - 1 : static_cast<std::int32_t>(p.number_of_line.size());
         }
-        p.local.clear();
-        p.local.reserve(non_zeros);
+        if (p.local.size() < non_zeros) p.local.resize(non_zeros);
+        p.merged.resize(n_found - p.number_of_line.size() + 1);
+        Entry* const local = p.local.data();
+        NodeProblem::Merged* const merged_features = p.merged.data();
+        std::size_t n_local = 0, n_merged = 0;
         for (std::size_t r = 0; r < p.row.size(); ++r) {
-            const std::span<const Entry> from(p.row[r], static_cast<std::size_t>(p.length[r]));
-            const std::size_t first = p.local.size(), first_merged = p.merged.size();
-            for (const Entry& e : from) {
-                const std::int32_t found = number[e.feature];
-                if (found == 0) continue;
-                const auto at = static_cast<std::uint32_t>(found - 1);
-                if (r >= p.n_train)
-                    p.local.push_back({at, e.value});
-                else if (p.place[at].line == merged)
-                    p.merged.push_back({at, e.value});
-                else
-                    p.local.push_back({p.place[at].line, e.value});
+            prefetch_row(p, r + rows_ahead);
+            const std::span<const Entry> from = row_of(p, r);
+            const std::size_t first = n_local, first_merged = n_merged;
+            if (r < p.n_train) {
+                for (const Entry& e : from) {  // no branch here either: what is not counted is overwritten
+                    const std::int32_t code = number[e.feature];
+                    local[n_local] = {static_cast<std::uint32_t>(code - 1), e.value};
+                    merged_features[n_merged] = {static_cast<std::uint32_t>(-code - 1), e.value};
+                    n_local += code > 0;
+                    n_merged += code < 0;
+                }
+                if (n_merged > first_merged) local[n_local++] = merge_features(p, first_merged, n_merged);
+            } else {
+                for (const Entry& e : from)
+                    if (const std::int32_t code = number[e.feature]; code != 0)
+                        local[n_local++] = {
+                            code > 0 ? p.number_of_line[code - 1] : static_cast<std::uint32_t>(-code - 1), e.value};
             }
-            if (p.merged.size() > first_merged) merge_features(p, first_merged);
-            p.row[r] = p.local.data() + first;
-            p.length[r] = static_cast<int>(p.local.size() - first);
+            p.row[r] = local + first;
+            p.length[r] = static_cast<int>(n_local - first);
         }
-        p.merged_begin.push_back(p.merged.size());
+        p.merged.resize(n_merged);
+        p.merged_begin.push_back(n_merged);
         p.n_lines = p.number_of_line.size() + p.largest_ratio.size();
         for (std::uint32_t f : p.feature) number[f] = 0;
     }
 
-    /// The last features of p.merged, all of one row, become one: the next line.
-    static void merge_features(NodeProblem& p, std::size_t first) {
+    static std::span<const Entry> row_of(const NodeProblem& p, std::size_t row) {
+        return {p.row[row], static_cast<std::size_t>(p.length[row])};
+    }
+
+    /// Rows of a node are scattered in memory: they are asked for before they are needed.
+    static constexpr std::size_t rows_ahead = 4;
+    static void prefetch_row(const NodeProblem& p, std::size_t row) {
+        if (row >= p.row.size()) return;
+        const auto* begin = reinterpret_cast<const char*>(p.row[row]);
+        for (std::size_t at = 0; at < static_cast<std::size_t>(p.length[row]) * sizeof(Entry); at += 64)
+            __builtin_prefetch(begin + at);
+    }
+
+    /// Some features of p.merged, all those of one row, become one: the next line, and the row's entry of it.
+    static Entry merge_features(NodeProblem& p, std::size_t first, std::size_t end) {
         const auto line = static_cast<std::uint32_t>(p.number_of_line.size() + p.largest_ratio.size());
-        const std::span<NodeProblem::Merged> features = std::span(p.merged).subspan(first);
+        const std::span<NodeProblem::Merged> features = std::span(p.merged).subspan(first, end - first);
         double squares = 0;
         for (const auto& f : features) squares += static_cast<double>(f.ratio) * f.ratio;
         const auto length = static_cast<float>(std::min<double>(std::sqrt(squares), std::numeric_limits<float>::max()));
@@ -296,7 +338,7 @@ private:
         }
         p.merged_begin.push_back(first);
         p.largest_ratio.push_back(largest);
-        p.local.push_back({line, length});
+        return {line, length};
     }
 
     /// Bit c of the answer: column first + c is positive in this entry.

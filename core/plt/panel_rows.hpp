@@ -42,6 +42,16 @@ struct Panel {
     std::vector<std::int8_t> group_weight;
 };
 
+/// Which of a group's eight weights are not zero: the highest bit of each byte, in order from the lowest.
+inline std::uint64_t weights_in_use(const std::int8_t* weight) {
+    std::uint64_t bytes;  // little-endian, as the whole file
+    std::memcpy(&bytes, weight, sizeof bytes);
+    constexpr std::uint64_t low = 0x7f7f7f7f7f7f7f7f;
+    return (((bytes & low) + low) | bytes) & ~low;
+}
+
+inline int n_weights(std::uint64_t in_use) { return static_cast<int>((in_use >> 7) * 0x0101010101010101 >> 56); }
+
 /// Bytes of a key in a hash bucket: what remains of a feature without the bits that choose the bucket.
 inline int key_bytes(std::int64_t n_features, std::int64_t bucket_bits) {
     const std::int64_t largest = std::max<std::int64_t>(n_features - 1, 0) >> bucket_bits;
@@ -106,9 +116,13 @@ private:
     }
 
     void write_buckets(int bytes_per_key) {
-        std::vector<std::vector<std::uint32_t>> members(std::size_t{1} << bucket_bits);
-        for (std::size_t r = 0; r < n_rows(); ++r) members[bucket_of(r)].push_back(static_cast<std::uint32_t>(r));
-        for (const auto& bucket : members) {
+        const std::size_t n_buckets = std::size_t{1} << bucket_bits;
+        std::vector<std::uint32_t> begin(n_buckets + 2, 0), members(n_rows());
+        for (std::size_t r = 0; r < n_rows(); ++r) ++begin[bucket_of(r) + 2];
+        for (std::size_t bucket = 2; bucket < begin.size(); ++bucket) begin[bucket] += begin[bucket - 1];
+        for (std::size_t r = 0; r < n_rows(); ++r) members[begin[bucket_of(r) + 1]++] = static_cast<std::uint32_t>(r);
+        for (std::size_t k = 0; k < n_buckets; ++k) {
+            const auto bucket = std::span<const std::uint32_t>(members).subspan(begin[k], begin[k + 1] - begin[k]);
             const std::uint32_t at = position();
             if (!bucket.empty()) rows.push_back(static_cast<std::uint8_t>(bucket.size()));
             for (std::uint32_t r : bucket)
@@ -126,43 +140,62 @@ private:
     }
 
     /// Where rows end, and the rows. Returns the mark of a wide chunk if it is one.
-    std::uint32_t write_chunk(const std::vector<std::uint32_t>& members) {
-        std::vector<std::uint32_t> end;
-        std::vector<std::uint8_t> bytes, pairs;
+    std::uint32_t write_chunk(std::span<const std::uint32_t> members) {
+        end_.clear();
+        bytes_.clear();
         bool has_groups = false;
         for (std::uint32_t r : members) {
-            const std::size_t start = bytes.size();
-            std::uint8_t n_groups = 0;
-            pairs.clear();
-            for (std::uint32_t g = panel_.row_group[r]; g < panel_.row_group[r + 1]; ++g) {
-                const std::int8_t* weight = panel_.group_weight.data() + std::size_t{group_columns} * g;
-                if (std::count(weight, weight + group_columns, std::int8_t{0}) <= group_columns - dense_group) {
-                    if (n_groups++ == 0) bytes.push_back(0);
-                    bytes.push_back(panel_.group_id[g]);
-                    for (int c = 0; c < group_columns; ++c) bytes.push_back(static_cast<std::uint8_t>(weight[c]));
-                    continue;
-                }
-                for (int c = 0; c < group_columns; ++c)
-                    if (weight[c] != 0)
-                        pairs.insert(pairs.end(), {static_cast<std::uint8_t>(panel_.group_id[g] * group_columns + c),
-                                                   static_cast<std::uint8_t>(weight[c])});
+            const std::size_t start = bytes_.size();
+            int n_groups = write_row(r);
+            if (takes_all_groups(bytes_.size() - start)) {
+                bytes_.resize(start);
+                n_groups = write_all_groups(r, bytes_);
             }
-            if (n_groups > 0) bytes[start] = n_groups;
-            bytes.insert(bytes.end(), pairs.begin(), pairs.end());
-            if (takes_all_groups(bytes.size() - start)) {
-                bytes.resize(start);
-                n_groups = write_all_groups(r, bytes);
-            }
-            end.push_back(static_cast<std::uint32_t>(bytes.size()) | (n_groups > 0 ? row_has_groups : 0));
+            end_.push_back(static_cast<std::uint32_t>(bytes_.size()) | (n_groups > 0 ? row_has_groups : 0));
             has_groups |= n_groups > 0;
         }
-        const bool is_wide = has_groups || bytes.size() > 2 * 255;
-        for (std::uint32_t e : end) {
+        const bool is_wide = has_groups || bytes_.size() > 2 * 255;
+        for (std::uint32_t e : end_) {
             rows.push_back(static_cast<std::uint8_t>(is_wide ? e : e / 2));
             if (is_wide) rows.push_back(static_cast<std::uint8_t>(e >> 8));
         }
-        rows.insert(rows.end(), bytes.begin(), bytes.end());
+        rows.insert(rows.end(), bytes_.begin(), bytes_.end());
         return is_wide ? wide_chunk : 0;
+    }
+
+    /// Appends a row to bytes_: its groups of many weights with their number, then all other weights as pairs. Returns
+    /// how many groups.
+    int write_row(std::uint32_t r) {
+        const std::uint32_t first = panel_.row_group[r], last = panel_.row_group[r + 1];
+        const std::size_t start = bytes_.size();
+        bytes_.resize(start + 1 + std::size_t{last - first} * (1 + group_columns));  // at most; pairs take less
+        std::uint8_t* at = bytes_.data() + start + 1;
+        int n_groups = 0;
+        const auto weights = [&](std::uint32_t g) {
+            return panel_.group_weight.data() + std::size_t{group_columns} * g;
+        };
+        for (std::uint32_t g = first; g < last; ++g) {
+            if (n_weights(weights_in_use(weights(g))) < dense_group) continue;
+            *at++ = panel_.group_id[g];
+            std::memcpy(at, weights(g), group_columns);
+            at += group_columns;
+            ++n_groups;
+        }
+        if (n_groups > 0)
+            bytes_[start] = static_cast<std::uint8_t>(n_groups);
+        else
+            --at;
+        for (std::uint32_t g = first; g < last; ++g) {
+            std::uint64_t in_use = weights_in_use(weights(g));
+            if (n_weights(in_use) >= dense_group) continue;
+            for (; in_use != 0; in_use &= in_use - 1) {
+                const int c = std::countr_zero(in_use) / 8;
+                *at++ = static_cast<std::uint8_t>(panel_.group_id[g] * group_columns + c);
+                *at++ = static_cast<std::uint8_t>(weights(g)[c]);
+            }
+        }
+        bytes_.resize(static_cast<std::size_t>(at - bytes_.data()));
+        return n_groups;
     }
 
     std::size_t all_groups() const { return (panel_.child.size() + group_columns - 1) / group_columns; }
@@ -187,6 +220,8 @@ private:
     }
 
     const Panel& panel_;
+    std::vector<std::uint32_t> end_;   ///< of the rows of a chunk
+    std::vector<std::uint8_t> bytes_;  ///< those rows
 };
 
 /// Whether a chunk's rows lie inside `size` bytes and name only groups that the panel has; its own size, or -1. A

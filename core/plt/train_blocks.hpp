@@ -197,6 +197,7 @@ private:
     struct FrozenTile {
         std::vector<FrozenGroup> groups;
         std::vector<float> scale;
+        std::vector<std::uint8_t> above;  ///< scratch: of each line, the groups that have a weight to keep
     };
 
     /// For each task: prepares problem_[owner] and calls begin(task, owner); for its tiles and its solvers,
@@ -287,52 +288,45 @@ private:
 
     void freeze(const NodeProblem& p, int tile, int stride, const TileScratch& space, float prune,
                 FrozenTile& frozen) const {
+        const FreezeKernels& kernel = kernels().freeze;
         const float* weights = space.weights.data();
-        const int n_columns = p.tile_columns(tile), n_groups = (n_columns + group_columns - 1) / group_columns;
+        const int n_columns = p.tile_columns(tile);
         const int first_group = tile * max_tile_columns % max_panel_columns / group_columns;
         const std::size_t n_single = p.has_numbers() ? p.number_of_line.size() : p.n_lines;
         std::array<float, max_tile_columns> largest{}, inverse{};
         frozen.groups.clear();
         frozen.scale.clear();
-        auto keep = [&](std::size_t number, int group) {
-            frozen.groups.push_back({static_cast<std::uint32_t>(number), static_cast<std::uint8_t>(group), {}});
-        };
-        for (std::size_t line = 0; line < p.n_lines; ++line) {
-            const float ratio = line < n_single ? 1.0f : p.largest_ratio[line - n_single];
-            for (int g = 0; g < n_groups; ++g) {
-                const float* w = weights + line * stride + g * group_columns;
-                float *column = largest.data() + g * group_columns, most = 0;
-                for (int c = 0; c < group_columns; ++c) {
-                    const float size = std::abs(w[c]), scaled = size * ratio;
-                    column[c] = column[c] < scaled ? scaled : column[c];
-                    most = most < size ? size : most;
-                }
-                if (!(most * ratio > prune)) continue;
-                if (line < n_single) {
-                    keep(p.has_numbers() ? p.number_of_line[line] : line, g);
-                    continue;
-                }
-                const std::size_t m = line - n_single;
-                for (std::size_t k = p.merged_begin[m]; k < p.merged_begin[m + 1]; ++k)
-                    if (most * std::abs(p.merged[k].ratio) > prune) keep(p.merged[k].number, g);
-            }
-        }
+        frozen.above.resize(p.n_lines);
+        std::uint8_t* above = frozen.above.data();
+        kernel.scan(weights, n_single, stride, nullptr, prune, largest.data(), above);
+        kernel.scan(weights + n_single * static_cast<std::size_t>(stride), p.n_lines - n_single, stride,
+                    p.largest_ratio.data(), prune, largest.data(), above + n_single);
         for (int c = 0; c < n_columns; ++c) {
             frozen.scale.push_back(largest[c] / 127.0f);
             inverse[c] = largest[c] > 0 ? 127.0f / largest[c] : 0.0f;
         }
-        for (FrozenGroup& group : frozen.groups) {
-            const auto [line, ratio] = p.place_of(group.feature);
-            const float *w = weights + std::size_t{line} * stride + group.group * group_columns,
-                        *times = inverse.data() + group.group * group_columns;
-            for (int c = 0; c < group_columns; ++c) {
-                const float weight = w[c] * ratio;
-                const float kept = std::abs(weight) > prune ? weight * times[c] : 0.0f;
-                // Rounds to the nearest as lrint does, but in vectors: added to 1.5 * 2^23, a number ends in the lowest
-                // bits.
-                group.weight[c] = static_cast<std::int8_t>(std::bit_cast<std::int32_t>(kept + 12582912.0f));
+        auto keep = [&](std::size_t number, int g, const float* line, float ratio) {
+            FrozenGroup& kept = frozen.groups.emplace_back();
+            kept.feature = static_cast<std::uint32_t>(number);
+            kept.group = static_cast<std::uint8_t>(g + first_group);
+            kernel.to_bytes(line + g * group_columns, ratio, prune, inverse.data() + g * group_columns,
+                            kept.weight.data());
+        };
+        for (std::size_t line = 0; line < p.n_lines; ++line) {
+            const float* w = weights + line * static_cast<std::size_t>(stride);
+            for (unsigned bits = above[line]; bits != 0; bits &= bits - 1) {
+                const int g = std::countr_zero(bits);
+                if (line < n_single) {
+                    keep(p.has_numbers() ? p.number_of_line[line] : line, g, w, 1.0f);
+                    continue;
+                }
+                float most = 0;
+                for (int c = g * group_columns; c < (g + 1) * group_columns; ++c)
+                    most = most < std::abs(w[c]) ? std::abs(w[c]) : most;
+                const std::size_t m = line - n_single;
+                for (std::size_t k = p.merged_begin[m]; k < p.merged_begin[m + 1]; ++k)
+                    if (most * std::abs(p.merged[k].ratio) > prune) keep(p.merged[k].number, g, w, p.merged[k].ratio);
             }
-            group.group = static_cast<std::uint8_t>(group.group + first_group);
         }
     }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/freed_memory.hpp"
+#include "base/huge_pages.hpp"
 #include "base/parallel.hpp"
 #include "base/sparse_rows.hpp"
 
@@ -218,6 +219,8 @@ inline LabelVectors label_vectors(const CsrView& rows, std::size_t n_features, s
     for (std::size_t label = 0; label < n_labels; ++label) result.start[label + 1] += result.start[label];
     result.column = std::make_unique_for_overwrite<std::int32_t[]>(result.start[n_labels]);
     result.value = std::make_unique_for_overwrite<float[]>(result.start[n_labels]);
+    ask_for_huge_pages(result.column.get(), result.start[n_labels] * sizeof(std::int32_t));
+    ask_for_huge_pages(result.value.get(), result.start[n_labels] * sizeof(float));
     FreedMemory freed;
     parallel_for(n_blocks, n_threads, [&](std::size_t task, int) {
         const std::int64_t begin = result.start[first_label[task]];

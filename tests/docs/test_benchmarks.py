@@ -26,6 +26,7 @@ NEEDY = {
     "benchmarks.nearest_rows.run": WORK,
     "benchmarks.online_plt.figure": ["none.jsonl", "none.png"],
     "benchmarks.online_plt.run": ["throughput", *WORK],
+    "benchmarks.plt.one_row": WORK,
     "benchmarks.plt.run": WORK,
     "benchmarks.reproduce": ["jasinska-2016"],
     "benchmarks.softmax.run": WORK,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 from typing import TypeAlias
 
@@ -68,8 +67,24 @@ def one_row(indices: NDArray[np.int32], values: NDArray[np.float32], n_columns: 
     >>> one_row(np.array([0, 2], np.int32), np.ones(2, np.float32), 3).toarray()
     array([[1., 0., 1.]], dtype=float32)
     """
-    row = copy.copy(_empty_row(n_columns))
-    row.data, row.indices, row.indptr = values, indices, np.array([0, len(indices)], dtype=np.int32)
+    return _row_of(n_columns, np.array([0, len(indices)], dtype=np.int32), indices, values)
+
+
+def row_by_column(columns: NDArray[np.int32], values: NDArray[np.float32], n_columns: int) -> sparse.csr_array:
+    """`one_row` of entries in any order.
+
+    >>> row_by_column(np.array([2, 0], np.int32), np.array([0.5, 1], np.float32), 3).toarray()
+    array([[1. , 0. , 0.5]], dtype=float32)
+    """
+    return _row_of(n_columns, *_core.row_by_column(columns, values))
+
+
+def _row_of(
+    n_columns: int, indptr: NDArray[np.int32], indices: NDArray[np.int32], values: NDArray[np.float32]
+) -> sparse.csr_array:
+    row = sparse.csr_array.__new__(sparse.csr_array)
+    row.__dict__.update(_empty_row(n_columns).__dict__)
+    row.data, row.indices, row.indptr = values, indices, indptr
     return row
 
 

@@ -12,7 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from ramify import _core
-from ramify.base.answers import Threshold, best_columns, best_first, keep_best, no_entries, one_row, same_columns
+from ramify.base.answers import (
+    Threshold,
+    best_columns,
+    best_first,
+    keep_best,
+    no_entries,
+    one_row,
+    row_by_column,
+    same_columns,
+)
 from ramify.base.coherent import CoherentAnswers
 from ramify.base.model import NO_OPTIONS, Model, Query, State
 from ramify.base.model_lock import ModelLock
@@ -154,7 +163,8 @@ class FittedModel:
     def query(self, top_k: Any = None, threshold: Any = None) -> Query:
         """A checked query."""
         if top_k is not None:
-            top_k = min(check_integer("top_k", top_k, at_least=1), self.schema.n_labels)
+            top_k = top_k if type(top_k) is int and top_k >= 1 else check_integer("top_k", top_k, at_least=1)
+            top_k = min(top_k, self.schema.n_labels)
         return Query(top_k, self._check_threshold(threshold), self.n_threads, self.options)
 
     @property
@@ -201,8 +211,7 @@ class FittedModel:
             answer = np.zeros((1, self.schema.n_labels), dtype=np.float32)
             answer[0, columns] = probabilities
             return answer
-        order = np.argsort(columns)
-        return one_row(columns[order], probabilities[order], self.schema.n_labels)
+        return row_by_column(columns, probabilities, self.schema.n_labels)
 
     def decision_threshold(self) -> Threshold:
         """The probability at which `predict` returns a label: tuned thresholds, a half for labels without."""

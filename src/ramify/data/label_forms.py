@@ -92,9 +92,10 @@ def _looks_like_indicator(rows: list[Any]) -> bool:
 
     As label collections they would give nearly every row the same labels, which is never intended.
     """
-    if not all(issubclass(row_type, list | np.ndarray) for row_type in set(map(type, rows))):
+    types = set(map(type, rows))
+    if not all(issubclass(row_type, list | np.ndarray) for row_type in types):
         return False
-    if any(isinstance(row, np.ndarray) and row.ndim != 1 for row in rows):
+    if not types <= {list} and any(isinstance(row, np.ndarray) and row.ndim != 1 for row in rows):
         return False
     width = len(rows[0])
     is_number = (int, float, np.number, np.bool_)

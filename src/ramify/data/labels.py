@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import heapq
+import itertools
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -201,19 +203,23 @@ class LabelEncoding:
             self._adopt(kind, classes)
             return _one_per_row(codes, self.n_labels)
         values = values.tolist() if isinstance(values, np.ndarray) else values
-        index = {} if self.kind is None else self._name_index()
+        if self.kind is None:
+            numbered: defaultdict[Any, int] = defaultdict(itertools.count().__next__)
+            columns = np.fromiter(map(numbered.__getitem__, values), np.int32, len(values))
+            self._adopt_names(kind, list(numbered), dict(numbered))
+            return indicator_of(columns, indptr, self.n_labels)
+        index = self._name_index()
         fresh = [label for label in dict.fromkeys(values) if label not in index]
-        if not fresh and self.kind is not None:
+        if not fresh:
             return indicator_of(
                 np.fromiter(map(index.__getitem__, values), np.int32, len(values)), indptr, self.n_labels
             )
         if fresh and index and isinstance(fresh[0], str) != isinstance(next(iter(index)), str):
             raise ValueError(f"Y has the label {fresh[0]!r}, but labels so far are like {next(iter(index))!r}")
-        names = [] if self.kind is None else self._name_list()
+        names = self._name_list()
         index.update(zip(fresh, range(len(names), len(names) + len(fresh)), strict=True))
         names.extend(fresh)
-        self.kind, self._names, self._index, self._table, self._dtype = kind, names, index, None, np.dtype(object)
-        self.n_labels = len(names)
+        self._adopt_names(kind, names, index)
         return indicator_of(np.fromiter(map(index.__getitem__, values), np.int32, len(values)), indptr, self.n_labels)
 
     def name_in_advance(self, Y: Any, classes: Any) -> None:
@@ -290,6 +296,10 @@ class LabelEncoding:
 
     def _adopt(self, kind: Kind, classes: NDArray[Any]) -> None:
         self.kind, self.n_labels, self._classes = kind, len(classes), classes
+
+    def _adopt_names(self, kind: Kind, names: list[Any], index: dict[Any, int]) -> None:
+        self.kind, self._names, self._index, self._table, self._dtype = kind, names, index, None, np.dtype(object)
+        self.n_labels = len(names)
 
     def _name_list(self) -> list[Any]:
         if self._names is None:
