@@ -20,8 +20,8 @@ from ramify.models.plt.block_trainer import BlockTrainer, with_known_rates
 from ramify.models.plt.calibration import RateCurves, blas_threads
 from ramify.trees.label_tree import LabelTree
 
-# Held-out rows whose paths are looked at: a share of all rows, within these numbers.
-ROWS_SHARE, ROWS = 0.05, (500, 2000)
+# Held-out rows to look at: so many that about this many true labels lie below nodes of the sample, within these bounds.
+TRUE_LABELS, ROWS = 2000, (200, 2000)
 LEAST = 2e-3  # labels below that hardly count, and most are
 MAX_OTHERS = 100_000  # of the labels that are not true, evenly spread ones count for all
 # How strongly exponents are drawn to 1, and their ranges: what children tell only raises their parents, but the last
@@ -35,9 +35,9 @@ class HeldOutPaths:
     def __init__(self, data: TrainingData, tree: LabelTree, features: _core.FeatureSettings, seed: int) -> None:
         self.data, self.tree, self.features, self.seed = data, tree, features, seed
 
-    def exponents(self, trainer: BlockTrainer, curves: RateCurves) -> NDArray[np.float64]:
-        """The exponent of each level, from the blocks that the trainer kept when it fitted the maps."""
-        rows = self._rows()
+    def exponents(self, trainer: BlockTrainer, curves: RateCurves, share: float) -> NDArray[np.float64]:
+        """The exponent of each level, from the blocks that the trainer kept when it fitted the maps on that share."""
+        rows = self._rows(share)
         if not len(rows):
             return np.ones(len(curves.rates))
         X, link = self.data.X, curves.link()
@@ -56,13 +56,14 @@ class HeldOutPaths:
         with blas_threads().limit(limits=1, user_api="blas"):
             return fit_exponents(logs[counted].astype(np.float64), is_true[counted], weight)
 
-    def _rows(self) -> NDArray[np.int64]:
+    def _rows(self, share: float) -> NDArray[np.int64]:
         """Held-out rows, evenly spread."""
         rows = np.arange(self.data.X.shape[0], dtype=np.int64)
         if self.data.sample_weight is not None:
             rows = rows[self.data.sample_weight > 0]
         held_out = rows[_core.is_held_out(rows, self.seed) > 0]
-        most = int(np.clip(ROWS_SHARE * self.data.X.shape[0], *ROWS))
+        true_labels = share * max(self.data.Y.nnz, 1) / self.data.Y.shape[0]  # of a row
+        most = int(np.clip(TRUE_LABELS / true_labels, *ROWS))
         return held_out[:: -(-len(held_out) // most) or 1]
 
 

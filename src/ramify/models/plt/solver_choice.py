@@ -44,9 +44,10 @@ START_WEIGHT = {False: 0, True: 2}
 # A setting is tried on this share of each level's work, more where the data are small; and on at most MAX_ROWS rows
 # and MAX_COLUMNS children of a node, more where positives are few: fewer children cost less and, unlike fewer rows,
 # leave their problems as they are.
-# The map of the chosen one is fitted on more: nodes differ, and on fewer rows scores come out smaller.
+# The map of the chosen one is fitted on more: nodes differ, and on fewer rows scores come out smaller. On a fifth of
+# each level's work at most, unless all of it is little, and on no less than a twentieth, however much that is.
 TRIAL_SHARE, TRIAL_WORK, MAX_ROWS, MAX_COLUMNS = 0.02, 2.5e5, 12_288, 32
-CALIBRATION_SHARE, CALIBRATION_WORK, MAX_CALIBRATION_ROWS = 0.2, 4e6, 100_000
+CALIBRATION_SHARES, CALIBRATION_WORK, MAX_CALIBRATION_ROWS = (0.05, 0.2), (4e6, 3e7), 100_000
 # How much lower the loss of another setting must be: below that the sample cannot tell. Of a single level it tells
 # less, and less the fewer positives were held out there: the second number over their square root, if that is more.
 MARGIN, LEVEL_MARGIN = 0.005, (0.01, 0.5)
@@ -154,7 +155,8 @@ def _calibrate(
 
     The first is that of each child for itself, the second suits how siblings are normalised.
     """
-    share = min(1.0, max(CALIBRATION_SHARE, CALIBRATION_WORK / max(trainer.total_work, 1)))
+    least, most = (work / max(trainer.total_work, 1) for work in CALIBRATION_WORK)
+    share = min(1.0, max(least, CALIBRATION_SHARES[0], min(CALIBRATION_SHARES[1], most)))
     # The first level is the gate's; of a single level besides, there is nothing to combine.
     combines = paths is not None and not is_multiclass and trainer.n_levels > 2
 
@@ -178,7 +180,7 @@ def _calibrate(
         losses = ask(links=_softmax_candidates(curves)[None]).softmax
         curves = own.softened(*best_softening(losses))
     if combines and paths is not None:
-        curves = own.raised(paths.exponents(trainer, own))
+        curves = own.raised(paths.exponents(trainer, own, share))
     return own, curves, held_out
 
 
