@@ -159,6 +159,30 @@ public:
         return to_numpy(std::move(probability));
     }
 
+    /// For rows of labels that were held out: their leaves that are reached with at least `least`, with the log of the
+    /// conditional probability at each level of the path (0 beyond it). Only below nodes that have blocks.
+    Tuple<Array<std::int32_t>, Array<std::int32_t>, Array<float>> paths(const CsrInput& x, float least) const {
+        const CsrView X = x.checked(model_.features.n_features, "X");
+        if (model_.has_top()) throw nb::value_error("a model with claims has no paths of products");
+        std::vector<std::int32_t> row, label;
+        std::vector<float> logs;
+        {
+            const nb::gil_scoped_release release;
+            SearchScratch s;
+            for (std::int64_t i = 0; i < X.n_rows(); ++i) {
+                prepare(X, i, s.x);
+                model_.paths(s.x, least, s, [&](std::int32_t leaf, std::span<const float> path) {
+                    row.push_back(static_cast<std::int32_t>(i));
+                    label.push_back(model_.tree.label[leaf]);
+                    logs.insert(logs.end(), path.begin(), path.end());
+                });
+            }
+        }
+        const std::size_t n = row.size();
+        return nb::make_tuple(to_numpy(std::move(row)), to_numpy(std::move(label)),
+                              to_numpy(std::move(logs), {n, static_cast<std::size_t>(model_.n_levels)}));
+    }
+
     /// Explains a label: for each node on the path, its conditional probability and what each feature of x added to its
     /// score.
     PathSteps explain(const Ints& indices, const Floats& values, std::int32_t label) const {

@@ -58,6 +58,10 @@ void bind_search(nb::module_& m) {
              "bound"_a = 0.0f, "One row: labels and their probabilities, best first.")
         .def("named", &BoundModel::named, "X"_a, "labels"_a, "n_threads"_a,
              "Probabilities of the labels named for each row.")
+        .def("paths", &BoundModel::paths, "X"_a, "least"_a,
+             "Row, label and the logs of the conditional probabilities by level of all leaves reached with at least "
+             "this "
+             "probability.")
         .def("explain", &BoundModel::explain, "indices"_a, "values"_a, "label"_a,
              "For each node on the label's path: node, conditional probability, features and what each added to the "
              "score.");

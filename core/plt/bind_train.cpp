@@ -112,14 +112,14 @@ public:
 
     Tuple<List<Tuple<Array<double>, Array<double>, Array<double>>>, Array<double>> held_out(
         const std::vector<SolverSettings>& solvers, double share, std::int64_t max_rows, int n_rates,
-        const std::optional<Links>& links, bool by_level, bool keeps_scores, int max_columns) {
+        const std::optional<Links>& links, bool by_level, bool keeps_scores, int max_columns, bool of_paths) {
         check_rates(n_rates);
         const TriedSolvers tried = tried_solvers(solvers, by_level);
         const LinkTables tables = link_tables(links, tried.size());
         HeldOutSample sample;
         {
             nb::gil_scoped_release release;
-            sample = trainer_->held_out(tried, share, max_rows, n_rates, tables, keeps_scores, max_columns);
+            sample = trainer_->held_out(tried, share, max_rows, {n_rates, tables, keeps_scores, max_columns, of_paths});
         }
         const auto n_levels = static_cast<std::size_t>(trainer_->plan().n_levels());
         const std::vector<std::size_t> shape{n_levels, static_cast<std::size_t>(n_rates),
@@ -135,7 +135,7 @@ public:
 
     Tuple<Array<double>, Array<double>, Array<double>, Array<double>> held_out_nodes(
         const std::vector<SolverSettings>& solvers, const Ints& nodes, const Doubles& samples, int n_rates,
-        const std::optional<Links>& links, bool by_level, int max_columns) {
+        const std::optional<Links>& links, bool by_level, int max_columns, bool of_paths) {
         check_rates(n_rates);
         const TriedSolvers tried = tried_solvers(solvers, by_level);
         const LinkTables tables = link_tables(links, tried.size());
@@ -144,13 +144,13 @@ public:
         for (std::size_t k = 0; k < nodes.size(); ++k) {
             const std::int32_t node = view(nodes)[k];
             if (node < 0 || node > tree_.n_nodes()) throw nb::value_error("nodes holds what is no node");
-            tasks.push_back(
-                {node, true, static_cast<std::size_t>(node_rows_->n_rows(node)) + 1, view(samples)[k], max_columns});
+            tasks.push_back({node, true, static_cast<std::size_t>(node_rows_->n_rows(node)) + 1, view(samples)[k],
+                             max_columns, of_paths});
         }
         HeldOutNodes found;
         {
             nb::gil_scoped_release release;
-            found = trainer_->held_out_nodes(tried, tasks, n_rates, tables);
+            found = trainer_->held_out_nodes(tried, tasks, {n_rates, tables, false, max_columns, of_paths});
         }
         std::vector<double> positive, negative, softmax;
         auto append = [](std::vector<double>& to, const std::vector<double>& from) {
@@ -169,6 +169,8 @@ public:
             to_numpy(std::move(softmax), {tasks.size(), tried.size(), tables.n_maps, SoftmaxLoss::factors.size()}),
             to_numpy(std::move(found.positives)));
     }
+
+    ArrayDict held_out_blocks() { return to_dict(join_panels(trainer_->held_out_blocks())); }
 
 private:
     static void check_rates(int n_rates) {
@@ -243,10 +245,10 @@ public:
         return to_numpy(std::move(work));
     }
 
-    Tuple<Array<std::int32_t>, Array<double>> sample(double share, std::int64_t max_rows) const {
+    Tuple<Array<std::int32_t>, Array<double>> sample(double share, std::int64_t max_rows, bool of_paths) const {
         std::vector<std::int32_t> nodes;
         std::vector<double> samples;
-        for (const NodeTask& task : plan_->sampled_nodes(share, max_rows)) {
+        for (const NodeTask& task : plan_->sampled_nodes(share, max_rows, 0, of_paths)) {
             nodes.push_back(task.node);
             samples.push_back(task.sample);
         }
@@ -338,6 +340,14 @@ void bind_blocks(nb::module_& m) {
             },
             "All of them, as the constructor takes them.");
 
+    m.def(
+        "is_held_out",
+        [](const Longs& rows, std::uint64_t seed) {
+            std::vector<std::uint8_t> held_out;
+            for (std::int64_t row : view(rows)) held_out.push_back(is_held_out_of_paths(seed, row));
+            return to_numpy(std::move(held_out));
+        },
+        "rows"_a, "seed"_a, "For each row number whether trainers with this seed hold the row out for paths.");
     m.attr("HISTOGRAM_LOW") = ScoreHistogram::low;
     m.attr("SOFTMAX_FACTORS") = std::vector<float>(SoftmaxLoss::factors.begin(), SoftmaxLoss::factors.end());
     m.attr("LINK_LOW") = LinkGrid::low;
@@ -365,20 +375,26 @@ void bind_blocks(nb::module_& m) {
         .def(
             "held_out", &BoundTrainer::held_out, "solvers"_a, "share"_a, "max_rows"_a, "n_rates"_a = 1,
             "links"_a.none() = nb::none(), "by_level"_a = false, "keeps_scores"_a = false, "max_columns"_a = 0,
+            "of_paths"_a = false,
             "From a sample of the nodes, for each solver: histograms (levels x rates x bins) of the scores of positive "
             "and negative held-out examples (rate k: log rates of the child from -k - 1 to -k), and the softmax losses "
             "(levels x maps x factors) of rows with one "
             "positive child, for the maps in links (solvers x maps x levels x 2 x knots: logits and slopes) times some "
             "factors. And for how many positive examples of its level each held-out one stands. With by_level, solvers "
-            "holds one for each level and they count as one. With keeps_scores the next call for the same solvers does "
+            "holds one for each level and they count as one. With of_paths the same rows are held out at all nodes, "
+            "the "
+            "sample prefers children of nodes that are in it, and held_out_blocks has what was trained for the first "
+            "solver. With keeps_scores the next call for the same solvers does "
             "not train them again; its answers are the same. Of a node with more children than max_columns (0: any "
             "number) "
             "only every k-th is used, in order of frequency.")
         .def("held_out_nodes", &BoundTrainer::held_out_nodes, "solvers"_a, "nodes"_a, "samples"_a, "n_rates"_a = 1,
-             "links"_a.none() = nb::none(), "by_level"_a = false, "max_columns"_a = 0,
+             "links"_a.none() = nb::none(), "by_level"_a = false, "max_columns"_a = 0, "of_paths"_a = false,
              "The same for these nodes and shares of their rows, not summed up: positive and negative histograms "
              "(nodes x solvers x rates x bins), softmax losses (nodes x solvers x maps x factors), and the positive "
-             "examples held out at each node.");
+             "examples held out at each node.")
+        .def("held_out_blocks", &BoundTrainer::held_out_blocks,
+             "The blocks that the last held_out or held_out_nodes with of_paths trained; they are handed over.");
 
     nb::class_<BoundPlan>(m, "NodePlan",
                           "Which nodes are trained on which rows, from labels and lengths of rows alone.")
@@ -389,7 +405,7 @@ void bind_blocks(nb::module_& m) {
         .def("work", &BoundPlan::work, "The same for each node, the root's gate last; 0: the node has no rows.")
         .def("levels", &BoundPlan::levels, "The level of the children of each node, the root's gate last.")
         .def("level_positives", &BoundPlan::level_positives, "Positive examples of each level, by weight.")
-        .def("sample", &BoundPlan::sample, "share"_a, "max_rows"_a,
+        .def("sample", &BoundPlan::sample, "share"_a, "max_rows"_a, "of_paths"_a = false,
              "Nodes on which settings are tried, and the share of its rows that each uses.")
         .def("rows", &BoundPlan::rows, "node"_a, "sample"_a = 1.0, "The rows of a node, or a sample of them.");
 }

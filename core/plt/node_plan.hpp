@@ -20,19 +20,22 @@ namespace ramify {
 struct NodeTask {
     int node;
     bool held_out;
-    std::size_t work;     ///< multiplications in an epoch, roughly
-    double sample = 1.0;  ///< share of the rows that is used
-    int max_columns = 0;  ///< of more children, every k-th in order of frequency is used; 0: all
+    std::size_t work;       ///< multiplications in an epoch, roughly
+    double sample = 1.0;    ///< share of the rows that is used
+    int max_columns = 0;    ///< of more children, every k-th in order of frequency is used; 0: all
+    bool of_paths = false;  ///< the same rows are held out at all nodes
 };
 
 /// A number drawn for a row at a node: it decides whether the row is in the node's sample, and held out of it.
 inline std::uint64_t draw_row(std::uint64_t seed, int node, std::int64_t row) {
     return mix(seed + 1000003ull * node + mix(static_cast<std::uint64_t>(row)));
 }
-inline bool is_held_out(std::uint64_t drawn) { return drawn % 5 == 0; }
 inline bool is_sampled(std::uint64_t drawn, double sample) {
     return static_cast<double>(drawn >> 11) * 0x1p-53 < sample;
 }
+inline bool is_held_out(std::uint64_t drawn) { return drawn % 5 == 0; }
+/// Where whole paths are looked at, the same rows are held out at all nodes.
+inline bool is_held_out_of_paths(std::uint64_t seed, std::int64_t row) { return is_held_out(draw_row(seed, -1, row)); }
 
 inline void largest_first(std::vector<NodeTask>& tasks) {
     std::ranges::stable_sort(tasks, std::greater{}, &NodeTask::work);
@@ -57,7 +60,7 @@ public:
     /// `row_weight` may be empty. The arguments must outlive the plan.
     NodePlan(const TreeView& tree, const NodeRows& rows, std::span<const float> row_weight, std::uint64_t seed,
              std::vector<NodeTask> tasks)
-        : rows_(rows), row_weight_(row_weight), seed_(seed), tasks_(std::move(tasks)) {
+        : tree_(tree), rows_(rows), row_weight_(row_weight), seed_(seed), tasks_(std::move(tasks)) {
         largest_first(tasks_);
         level_.assign(tree.n_nodes() + 1, 0);
         for (int v = 0; v < tree.n_nodes(); ++v) level_[v] = v == 0 ? 1 : level_[tree.parent[v]] + 1;
@@ -94,23 +97,36 @@ public:
         return total;
     }
 
-    /// This share of each level's work, each node with at most max_rows rows and max_columns children (0: all).
-    std::vector<NodeTask> sampled_nodes(double share, std::int64_t max_rows, int max_columns = 0) const {
+    /// This share of each level's work, each node with at most max_rows rows and max_columns children (0: all). For
+    /// paths, children of nodes in the sample come first.
+    std::vector<NodeTask> sampled_nodes(double share, std::int64_t max_rows, int max_columns = 0,
+                                        bool of_paths = false) const {
         std::vector<NodeTask> tasks = tasks_, sample;
         std::vector<double> work_of_level(n_levels(), 0.0), taken(n_levels(), 0.0);
         for (const NodeTask& task : tasks) work_of_level[level_[task.node]] += static_cast<double>(task.work);
         std::ranges::sort(tasks, {}, [&](const NodeTask& task) { return mix(seed_ * 77 + task.node); });
-        for (NodeTask task : tasks) {
+        std::vector<bool> is_chosen(level_.size());
+        const auto choose = [&](NodeTask task) {
             const int level = level_[task.node];
-            if (taken[level] >= share * work_of_level[level] || rows_.n_rows(task.node) < 5) continue;
+            if (taken[level] >= share * work_of_level[level] || rows_.n_rows(task.node) < 5 || is_chosen[task.node])
+                return;
             taken[level] += static_cast<double>(task.work);
+            is_chosen[task.node] = true;
             task.held_out = true;
             task.max_columns = max_columns;
+            task.of_paths = of_paths;
             task.sample = std::min(1.0, static_cast<double>(std::max<std::int64_t>(max_rows, 0)) /
                                             static_cast<double>(rows_.n_rows(task.node)));
             task.work = static_cast<std::size_t>(static_cast<double>(task.work) * task.sample) + 1;
             sample.push_back(task);
+        };
+        if (of_paths) {
+            std::vector<NodeTask> from_the_top = tasks;
+            std::ranges::stable_sort(from_the_top, {}, [&](const NodeTask& task) { return level_[task.node]; });
+            for (const NodeTask& task : from_the_top)
+                if (level_[task.node] <= 1 || is_chosen[tree_.parent[task.node]]) choose(task);
         }
+        for (const NodeTask& task : tasks) choose(task);
         largest_first(sample);
         return sample;
     }
@@ -124,6 +140,7 @@ public:
     }
 
 private:
+    const TreeView& tree_;
     const NodeRows& rows_;
     std::span<const float> row_weight_;
     std::uint64_t seed_;

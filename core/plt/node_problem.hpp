@@ -138,8 +138,10 @@ public:
                 const std::int32_t i = rows_.row[e];
                 if (!row_weight_.empty() && row_weight_[i] <= 0) continue;
                 if (task.held_out) {
-                    const std::uint64_t drawn = draw_row(seed_, task.node, row_number_.empty() ? i : row_number_[i]);
-                    if (held_out != is_held_out(drawn) || !is_sampled(drawn, task.sample)) continue;
+                    const std::int64_t number = row_number_.empty() ? i : row_number_[i];
+                    const std::uint64_t drawn = draw_row(seed_, task.node, number);
+                    const bool is_out = task.of_paths ? is_held_out_of_paths(seed_, number) : is_held_out(drawn);
+                    if (held_out != is_out || !is_sampled(drawn, task.sample)) continue;
                 } else if (held_out) {
                     break;
                 }

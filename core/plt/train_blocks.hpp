@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/parallel.hpp"
@@ -22,6 +23,15 @@
 #include "trees/label_tree.hpp"
 
 namespace ramify {
+
+/// How held-out rows are looked at, beside the solvers.
+struct HeldOutOptions {
+    int n_rates = 1;
+    LinkTables links;           ///< maps whose softmax losses are wanted
+    bool keeps_scores = false;  ///< the next call for the same solvers counts without training again
+    int max_columns = 0;        ///< of a node's children; 0: all
+    bool of_paths = false;      ///< for whole paths: `held_out_blocks` has what was trained for the first solver
+};
 
 /// Statistics of held-out rows for some solvers, and how much of the tree they represent.
 struct HeldOutSample {
@@ -113,21 +123,20 @@ public:
         return all;
     }
 
-    /// Trains again a sample of the nodes, this share of each level's work, each on at most max_rows rows and without a
-    /// fifth of those, and counts the scores of that fifth; for at most max_columns of a node's children (0: all).
-    /// Softmax losses are those of `links`, for data where exactly one label of a row is true. With `keeps_scores`, the
-    /// next call for the same solvers counts without training again.
-    HeldOutSample held_out(const TriedSolvers& solvers, double share, std::int64_t max_rows, int n_rates,
-                           const LinkTables& links, bool keeps_scores = false, int max_columns = 0) {
-        const std::vector<NodeTask> tasks = plan_.sampled_nodes(share, max_rows, max_columns);
-        const bool has_scores = max_columns == 0 && kept_.are_of(solvers, share, max_rows);
+    /// Trains again a sample of the nodes, this share of each level's work, each on at most max_rows rows and without
+    /// the held-out fifth of them, and counts the scores of that fifth. Softmax losses are for data where exactly one
+    /// label of a row is true.
+    HeldOutSample held_out(const TriedSolvers& solvers, double share, std::int64_t max_rows,
+                           const HeldOutOptions& options) {
+        const std::vector<NodeTask> tasks = plan_.sampled_nodes(share, max_rows, options.max_columns, options.of_paths);
+        const bool has_scores = options.max_columns == 0 && !options.of_paths && kept_.are_of(solvers, share, max_rows);
         if (!has_scores) kept_ = {};
-        const HeldOutNodes found = held_out_nodes(solvers, tasks, n_rates, links, has_scores, keeps_scores);
+        const HeldOutNodes found = held_out_nodes(solvers, tasks, options, has_scores);
         kept_.settings.assign(solvers.settings.begin(), solvers.settings.end());
         kept_.share = share, kept_.max_rows = max_rows;
         const std::size_t n_solvers = solvers.size();
         const int n_levels = plan_.n_levels();
-        HeldOutSample sample{std::vector<HeldOut>(n_solvers, HeldOut(n_levels, n_rates, links.n_maps)),
+        HeldOutSample sample{std::vector<HeldOut>(n_solvers, HeldOut(n_levels, options.n_rates, options.links.n_maps)),
                              plan_.level_positives()};
         std::vector<double> held_out(n_levels, 0.0);
         for (std::size_t t = 0; t < tasks.size();
@@ -143,13 +152,16 @@ public:
 
     /// The same for given nodes and shares of their rows, each node by itself. With `has_scores`, on those kept for the
     /// same tasks.
-    HeldOutNodes held_out_nodes(const TriedSolvers& solvers, const std::vector<NodeTask>& tasks, int n_rates,
-                                const LinkTables& links, bool has_scores = false, bool keeps_scores = false) {
+    HeldOutNodes held_out_nodes(const TriedSolvers& solvers, const std::vector<NodeTask>& tasks,
+                                const HeldOutOptions& options, bool has_scores = false) {
         const std::size_t n_solvers = solvers.size();
+        const LinkTables& links = options.links;
+        std::vector<std::vector<FrozenPanel>> panels(options.of_paths ? tasks.size() : 0);
+        std::vector<std::vector<FrozenTile>> tiles(n_threads_);
         HeldOutNodes found{std::vector<std::vector<HeldOut>>(tasks.size()), std::vector<double>(tasks.size(), 0.0)};
         std::vector<std::vector<std::vector<float>>> scores(
             n_threads_);  // of the problem that this thread prepared, for each solver
-        if (keeps_scores) kept_.of_node.resize(tasks.size());
+        if (options.keeps_scores) kept_.of_node.resize(tasks.size());
         solve_all(
             tasks, has_scores ? 0 : static_cast<int>(n_solvers),
             [&](const NodeTask& task, int solver) -> const SolverSettings& {
@@ -162,17 +174,20 @@ public:
                     scores[owner] = std::move(kept_.of_node[static_cast<std::size_t>(&task - tasks.data())]);
                     return;
                 }
+                tiles[owner].resize(std::max<std::size_t>(tiles[owner].size(), p.n_tiles()));
                 scores[owner].resize(n_solvers);
                 for (auto& of_solver : scores[owner]) of_solver.resize((p.row.size() - p.n_train) * p.child.size());
             },
             [&](int owner, int tile, int solver, int stride, const TileScratch& space) {
-                score_held_out(problem_[owner], tile, stride, space, problem_[owner].prune(solvers.prune(solver)),
-                               scores[owner][solver]);
+                const float prune = problem_[owner].prune(solvers.prune(solver));
+                score_held_out(problem_[owner], tile, stride, space, prune, scores[owner][solver]);
+                if (options.of_paths && solver == 0)
+                    freeze(problem_[owner], tile, stride, space, prune, tiles[owner][tile]);
             },
             [&](const NodeTask& task, int owner) {
                 const NodeProblem& p = problem_[owner];
                 const auto t = static_cast<std::size_t>(&task - tasks.data());
-                found.parts[t].assign(n_solvers, HeldOut(1, n_rates, links.n_maps));
+                found.parts[t].assign(n_solvers, HeldOut(1, options.n_rates, links.n_maps));
                 std::vector<LinkMap> maps(links.n_maps);
                 for (std::size_t s = 0; s < n_solvers; ++s) {
                     for (std::size_t m = 0; m < maps.size(); ++m) maps[m] = links.map(s, m, plan_.level(task.node));
@@ -181,11 +196,20 @@ public:
                 for (std::int64_t e : std::span(p.entry).subspan(p.n_train))
                     found.positives[t] += plan_.positive_mass(
                         e, [&](std::int32_t child) { return p.column_of_child[child] != NodeProblem::not_taken; });
-                if (keeps_scores) kept_.of_node[t] = std::move(scores[owner]);
+                if (options.keeps_scores) kept_.of_node[t] = std::move(scores[owner]);
+                if (options.of_paths)
+                    for (Panel& panel : assemble(task.node, p, std::span(tiles[owner]).first(p.n_tiles())))
+                        panels[t].emplace_back(std::move(panel), n_features_);
             });
-        if (!keeps_scores) kept_ = {};
+        if (!options.keeps_scores) kept_ = {};
+        held_out_blocks_.clear();
+        for (auto& of_node : panels) std::ranges::move(of_node, std::back_inserter(held_out_blocks_));
+        std::ranges::stable_sort(held_out_blocks_, {}, [](const FrozenPanel& panel) { return panel.record.node; });
         return found;
     }
+
+    /// The panels of the nodes that the last call looked at for paths, trained without the held-out rows.
+    std::vector<FrozenPanel> held_out_blocks() { return std::exchange(held_out_blocks_, {}); }
 
 private:
     /// Weights of 8 neighbouring columns for one feature.
@@ -380,6 +404,7 @@ private:
     std::vector<NodeProblem> problem_;  ///< of each thread: the one that it prepared
     std::vector<TileScratch> scratch_;
     KeptScores kept_;
+    std::vector<FrozenPanel> held_out_blocks_;
 };
 
 }  // namespace ramify

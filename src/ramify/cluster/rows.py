@@ -60,6 +60,11 @@ class ShardedRows(RemoteRows):
         kept = None if self.checkpoint is None else self.checkpoint.below("without-held-out", wanted)
         return ShardedRows(self.workers, pieces, facts, kept)
 
+    def gather(self, rows: NDArray[np.integer]) -> sparse.csr_array:
+        [pieces] = self.gathered([np.asarray(rows, dtype=np.int64)])
+        brought: sparse.csr_array = self.workers.get(self.workers.submit(tasks.stack_rows, *pieces))
+        return brought
+
     @property
     def n_tasks(self) -> int:
         return max(LEAST_TASKS, TASKS_PER_WORKER * self.workers.n_workers)

@@ -129,15 +129,14 @@ def held_out_part(
     links: NDArray[np.float32] | None,
     by_level: bool,
     max_columns: int,
+    of_paths: bool,
     *pieces: sparse.csr_array,
-) -> tuple[NDArray[np.float64], ...]:
-    """What held-out rows say about some nodes, solver by solver."""
+) -> tuple[tuple[NDArray[np.float64], ...], dict[str, NDArray[Any]]]:
+    """What held-out rows say about some nodes, solver by solver; and the blocks trained without them, if asked for."""
     settings = [_core.SolverSettings(**solver) for solver in solvers]
-    return tuple(
-        _trainer(problem, part, pieces).held_out_nodes(
-            settings, part.nodes, samples, n_rates, links, by_level, max_columns
-        )
-    )
+    trainer = _trainer(problem, part, pieces)
+    found = trainer.held_out_nodes(settings, part.nodes, samples, n_rates, links, by_level, max_columns, of_paths)
+    return tuple(found), trainer.held_out_blocks() if of_paths else {}
 
 
 def _trainer(problem: Problem, part: Part, pieces: tuple[sparse.csr_array, ...]) -> _core.BlockTrainer:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ramify.cluster.rows import ShardedRows
 
 Rows = NDArray[np.int64]
+BLOCK_ARRAYS = ("panels", "column_child", "column_scale", "column_rate", "index", "rows", "table")
 
 
 class ShardedTrainer:
@@ -33,7 +34,8 @@ class ShardedTrainer:
         lengths = rows.lengths + (features.bias != 0)
         self.plan = _core.NodePlan(data.Y, tree, lengths, data.sample_weight, seed, data.n_threads)
         self.problem = rows.workers.put(tasks.Problem(tree, features, seed))
-        self._sample: dict[tuple[float, int], tuple[Any, ...]] = {}  # what held-out trials use, gathered once
+        self._held_out_blocks: Blocks = {}
+        self._sample: dict[tuple[float, int, bool], tuple[Any, ...]] = {}  # what held-out trials use, gathered once
 
     @property
     def total_work(self) -> float:
@@ -55,25 +57,25 @@ class ShardedTrainer:
         by_level: bool = False,
         keeps_scores: bool = False,
         max_columns: int = 0,
+        of_paths: bool = False,
     ) -> HeldOut:
         """`_core.BlockTrainer.held_out`: nodes are tried apart and summed up in the same order.
 
         `keeps_scores` changes nothing here: workers keep no scores between two calls.
         """
-        nodes, samples = self.plan.sample(share, max_rows)
+        nodes, samples = self.plan.sample(share, max_rows, of_paths)
         settings = [solver.settings() for solver in solvers]
         n_solvers = 1 if by_level else len(solvers)
 
-        def compute() -> list[NDArray[np.float64]]:
-            of_nodes = nodes, samples, settings, n_rates, links, by_level, max_columns
-            return self._held_out_nodes((share, max_rows), *of_nodes)
+        def compute() -> list[NDArray[Any]]:
+            of_nodes = nodes, samples, settings, n_rates, links, by_level, max_columns, of_paths
+            return self._held_out_nodes((share, max_rows, of_paths), *of_nodes)
 
-        kept, key = (
-            self.rows.checkpoint,
-            [settings, share, max_rows, n_rates, None if links is None else links.tolist(), by_level, max_columns],
-        )
+        kept, tables = self.rows.checkpoint, None if links is None else links.tolist()
+        key = [settings, share, max_rows, n_rates, tables, by_level, max_columns, of_paths]
         found = compute() if kept is None else kept.arrays(f"held-out-{self.seed}", key, compute)
-        positive, negative, softmax, positives = found
+        positive, negative, softmax, positives = found[:4]
+        self._held_out_blocks = dict(zip(BLOCK_ARRAYS, found[4:], strict=True)) if of_paths else {}
         levels, level_positives = self.plan.levels(), self.plan.level_positives()
         totals = [np.zeros((n_solvers, len(level_positives), *part.shape[2:])) for part in found[:3]]
         held_out = np.zeros(len(level_positives))
@@ -84,9 +86,14 @@ class ShardedTrainer:
         stands_for = np.divide(level_positives, held_out, out=np.zeros_like(held_out), where=held_out > 0)
         return [(totals[0][s], totals[1][s], totals[2][s]) for s in range(n_solvers)], stands_for
 
+    def held_out_blocks(self) -> Blocks:
+        """`_core.BlockTrainer.held_out_blocks`."""
+        blocks, self._held_out_blocks = self._held_out_blocks, {}
+        return blocks
+
     def _held_out_nodes(
         self,
-        sample: tuple[float, int],
+        sample: tuple[float, int, bool],
         nodes: NDArray[np.int32],
         samples: NDArray[np.float64],
         settings: list[dict[str, Any]],
@@ -94,7 +101,8 @@ class ShardedTrainer:
         links: NDArray[np.float32] | None,
         by_level: bool,
         max_columns: int,
-    ) -> list[NDArray[np.float64]]:
+        of_paths: bool,
+    ) -> list[NDArray[Any]]:
         workers = self.rows.workers
         if sample not in self._sample:
             n_bins = max(1, min(self.rows.n_tasks, len(nodes)))  # one even if no node has rows enough
@@ -109,13 +117,18 @@ class ShardedTrainer:
         running = [
             workers.submit(
                 tasks.held_out_part,
-                *(self.problem, part, samples[one_bin], settings, n_rates, links, by_level, max_columns),
+                *(self.problem, part, samples[one_bin], settings, n_rates, links, by_level, max_columns, of_paths),
                 *of_bin,
             )
             for one_bin, part, of_bin in zip(bins, parts, pieces, strict=True)
         ]
         order = np.argsort(np.concatenate(bins), kind="stable")
-        return [np.concatenate(arrays)[order] for arrays in zip(*workers.get(running), strict=True)]
+        found, blocks = zip(*workers.get(running), strict=True)
+        counts = [np.concatenate(arrays)[order] for arrays in zip(*found, strict=True)]
+        if not of_paths:
+            return counts
+        joined = join_blocks(list(blocks))
+        return [*counts, *(joined[name] for name in BLOCK_ARRAYS)]
 
     # --- training -------------------------------------------------------------------------------------------------
 

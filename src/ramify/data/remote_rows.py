@@ -24,6 +24,10 @@ class RemoteRows(ABC):
         """Some rows, by number in rising order."""
 
     @abstractmethod
+    def gather(self, rows: NDArray[np.integer]) -> sparse.csr_array:
+        """Some rows, by number in rising order, brought into this process."""
+
+    @abstractmethod
     def label_vectors(self, Y: sparse.csr_array, prune: float, max_entries: int | None) -> sparse.csr_array:
         """The sums of `ramify.trees.kmeans.label_vectors`."""
 

@@ -92,9 +92,47 @@ def test_labels_given_twice_or_unsorted_count_once():
 
 
 def held_out_rows(seed, node, rows):
-    """A fifth of a node's rows, drawn anew for each node."""
+    """A fifth of a node's rows, drawn anew for each node; for paths, -1 is the node of all."""
     drawn = [mix((seed + 1000003 * node + mix(int(row))) % WORD) for row in rows]
     return np.array([number % 5 == 0 for number in drawn])
+
+
+def test_the_rows_that_are_held_out_for_paths_are_told():
+    rows = np.random.default_rng(0).integers(0, 2**40, 500)
+    np.testing.assert_array_equal(_core.is_held_out(rows, 11), held_out_rows(11, -1, rows))
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_the_blocks_kept_of_a_sample_are_those_of_a_model_without_the_held_out_rows(n_threads):
+    rng = np.random.default_rng(4)
+    X, Y = random_rows(rng, 300, 12), random_labels(rng, 300, 40, share=0.05)
+    tree, seed = LabelTree.from_nested([list(range(10 * a, 10 * a + 10)) for a in range(4)]), 11
+    trainer = block_trainer(X, Y, tree, seed=seed, n_threads=n_threads)
+    solvers = [solver_settings()] * trainer.n_levels
+    trainer.held_out(solvers, 1.0, 10**6, by_level=True, of_paths=True)
+    kept = trainer.held_out_blocks()
+    rest = np.flatnonzero(~held_out_rows(seed, -1, range(300)))
+    expected = block_trainer(X[rest], Y[rest], tree, seed=seed).train_levels(solvers)
+    for name, array in expected.items():
+        np.testing.assert_array_equal(kept[name], array, err_msg=name)
+    assert len(trainer.held_out_blocks()["panels"]) == 0  # they were handed over
+    trainer.held_out(solvers, 1.0, 10**6, by_level=True)
+    assert len(trainer.held_out_blocks()["panels"]) == 0
+
+
+def test_a_sample_by_level_prefers_whole_paths():
+    rng = np.random.default_rng(5)
+    X, Y = random_rows(rng, 3000, 10), random_labels(rng, 3000, 512, share=0.02)
+    nested = [[list(range(64 * a + 8 * b, 64 * a + 8 * b + 8)) for b in range(8)] for a in range(8)]
+    tree = LabelTree.from_nested(nested)
+    trainer = block_trainer(X, Y, tree)
+    solvers = [solver_settings()] * trainer.n_levels
+    trainer.held_out(solvers, 0.2, 10**6, by_level=True, of_paths=True)
+    nodes = trainer.held_out_blocks()["panels"][:, 0]
+    lower = nodes[(nodes < tree.n_nodes) & (nodes > 0)]
+    leaf_parents = lower[tree.depth[lower] == 2]
+    assert len(leaf_parents) >= 12
+    assert np.isin(tree.parent[leaf_parents], nodes).all()
 
 
 @pytest.mark.parametrize("is_weighted", [False, True])

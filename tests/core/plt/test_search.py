@@ -116,6 +116,26 @@ def test_no_node_is_more_probable_than_its_parent(model):
             assert np.isclose(np.prod(steps, dtype=np.float64), model.all[row, label], rtol=1e-5, atol=1e-9)
 
 
+@given(searches(is_multiclass=False), st.sampled_from([0.0, 0.01, 0.3]))
+def test_paths_hold_what_each_level_adds(model, least):
+    n_levels = len(model.trained.link.logits)
+    row, label, logs = model.trained.core.paths(model.X, least)
+    assert logs.shape == (len(row), n_levels)
+    if n_levels == 0:  # without maps there are no levels
+        return
+    found = np.zeros((N_ROWS, model.tree.n_labels))
+    np.add.at(found, (row, label), np.exp(logs.astype(np.float64).sum(axis=1)))
+    leaf = model.tree.leaf_of >= 0
+    expected = np.where(model.all[:, leaf] >= least, model.all[:, leaf], 0)
+    is_clear = np.abs(model.all[:, leaf] - least) > 1e-5 * least + 1e-9
+    np.testing.assert_allclose(found[:, leaf][is_clear], expected[is_clear], rtol=1e-4, atol=1e-9)
+    for i, j, steps in list(zip(row.tolist(), label.tolist(), logs, strict=True))[:20]:
+        indices, values = row_arrays(model.X[[i]])
+        path = [p for _, p, _, _ in model.trained.core.explain(indices, values, j)]
+        if len(path) <= n_levels and not (steps == 0).any():
+            np.testing.assert_allclose(np.exp(steps[len(steps) - len(path) :][: len(path)]), path, rtol=1e-4)
+
+
 @given(searches(is_multiclass=True, gate=False, absent=0.0))
 def test_the_classes_of_a_row_sum_to_one(model):
     np.testing.assert_allclose(model.all.sum(axis=1, dtype=np.float64), 1.0, rtol=1e-5)

@@ -37,7 +37,10 @@ class BlockTrainer(Protocol):
         by_level: bool = False,
         keeps_scores: bool = False,
         max_columns: int = 0,
+        of_paths: bool = False,
     ) -> HeldOut: ...
+
+    def held_out_blocks(self) -> Blocks: ...
 
     def train_levels(self, solvers: Sequence[_core.SolverSettings], progress: Any = None) -> Blocks: ...
 

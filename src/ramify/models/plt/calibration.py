@@ -69,14 +69,25 @@ class RateCurves(NamedTuple):
 
         return RateCurves(self.rates, soften(self.rare), soften(self.common))
 
+    def raised(self, exponents: NDArray[np.float64]) -> RateCurves:
+        """Each level's probabilities to the power of its exponent."""
+
+        def bend(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+            logs = -exponents[:, None] * np.logaddexp(0, -logits)
+            bent: NDArray[np.float64] = logs - np.log(-np.expm1(np.minimum(logs, -1e-30)))
+            return bent
+
+        return RateCurves(self.rates, bend(self.rare), bend(self.common))
+
 
 def fit_link(positive: NDArray[np.float64], negative: NDArray[np.float64], *, smoothness: float = 1.0) -> Link:
     """Fit a map for each level from histograms of held-out scores (levels x bins).
 
     Each is the rising, piecewise linear logit of least log loss; second differences are penalised, so that
     sparse data give a straight line (Platt's scaling) and rich data their own shape. A level without data
-    borrows the map of all levels together; where all scores together are of one kind, there is nothing to learn, and
-    the usual line stays.
+    borrows the map of all levels together, moved to the share of positives where scores are nearly all of one kind, as
+    those of a gate that most rows pass; where all levels together are of one kind, there is nothing to learn, and the
+    usual line stays.
 
     >>> scores = _core.HISTOGRAM_LOW + _core.HISTOGRAM_WIDTH * (np.arange(512) + 0.5)
     >>> chance = 1 / (1 + np.exp(-3 * scores))
@@ -88,10 +99,32 @@ def fit_link(positive: NDArray[np.float64], negative: NDArray[np.float64], *, sm
     if positive.any() and negative.any():
         pooled = _fit_level(positive.sum(axis=0), negative.sum(axis=0), smoothness)
     logits = [
-        _fit_level(p, n, smoothness, start=pooled) if min(p.sum(), n.sum()) >= 10 else pooled
+        _fit_level(p, n, smoothness, start=pooled) if min(p.sum(), n.sum()) >= 10 else _moved(pooled, p, n)
         for p, n in zip(positive, negative, strict=True)
     ]
     return Link(np.asarray(logits, np.float32))
+
+
+def _moved(
+    pooled: NDArray[np.float64], positive: NDArray[np.float64], negative: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The map with a constant added so that its mean is the share of positives, half an example of each kind more.
+
+    Few examples, or none in all levels, leave it as it is.
+    """
+    from scipy.special import expit
+
+    total = positive + negative
+    if pooled is USUAL_LOGITS or total.sum() < 10:
+        return pooled
+    used = np.flatnonzero(total)
+    logits, share = knot_shares(used) @ pooled, (positive.sum() + 0.5) / (total.sum() + 1)
+    low, high = -40.0, 40.0
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        is_below = total[used] @ expit(logits + middle) < share * total.sum()
+        low, high = (middle, high) if is_below else (low, middle)
+    return pooled + low
 
 
 def fit_rate_curves(positive: NDArray[np.float64], negative: NDArray[np.float64]) -> RateCurves:
@@ -195,7 +228,8 @@ def _bending(n: int, smoothness: float) -> NDArray[np.float64]:
 
 
 @cache
-def _blas_threads() -> Any:
+def blas_threads() -> Any:
+    """What limits the threads of BLAS: on small matrices others than the first would only wait."""
     # Comes with scikit-learn, which a trained model does not need.
     from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
@@ -213,7 +247,7 @@ def _minimise(
     """Coefficients of the least penalised log loss, by Newton's method from the anchor; and each row's curvature."""
     from scipy.special import expit  # slow to import, and models that are only asked do not need it
 
-    with _blas_threads().limit(limits=1, user_api="blas"):  # on small matrices other threads would only wait
+    with blas_threads().limit(limits=1, user_api="blas"):
 
         def objective(x: NDArray[np.float64]) -> float:
             z = design @ x

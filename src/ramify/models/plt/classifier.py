@@ -21,6 +21,7 @@ from ramify.models.plt.block_trainer import block_trainer, with_known_rates
 from ramify.models.plt.calibration import TOP_FROM
 from ramify.models.plt.dense_choice import TreeSize, plan_for
 from ramify.models.plt.fit_report import FitReport, Setting
+from ramify.models.plt.held_out_paths import HeldOutPaths
 from ramify.models.plt.model import PLTModel
 from ramify.models.plt.search_report import SearchReport
 from ramify.models.plt.solver import PLTSolver
@@ -221,6 +222,7 @@ class PLTClassifier(ExtremeClassifier):
                 calibrate=self.calibrate,
                 levels=levels,
                 shares_weights=self.hash_bits is not None,
+                paths=HeldOutPaths(data, tree, features, seed),
             )
         progress = _core.Progress()
         with phase("training", progress):

@@ -30,6 +30,7 @@ from ramify.models.plt.calibration import (
     knot_shares,
 )
 from ramify.models.plt.fit_report import Setting, Trial
+from ramify.models.plt.held_out_paths import HeldOutPaths
 from ramify.models.plt.solver import PLTSolver
 
 # Values to choose from; the search starts from the middle C, the coarsest convergence and the weight of START_WEIGHT.
@@ -43,9 +44,10 @@ START_WEIGHT = {False: 0, True: 2}
 # A setting is tried on this share of each level's work, more where the data are small; and on at most MAX_ROWS rows
 # and MAX_COLUMNS children of a node, more where positives are few: fewer children cost less and, unlike fewer rows,
 # leave their problems as they are.
-# The map of the chosen one is fitted on more: nodes differ, and on fewer rows scores come out smaller.
+# The map of the chosen one is fitted on more: nodes differ, and on fewer rows scores come out smaller. On a fifth of
+# each level's work at most, unless all of it is little, and on no less than a twentieth, however much that is.
 TRIAL_SHARE, TRIAL_WORK, MAX_ROWS, MAX_COLUMNS = 0.02, 2.5e5, 12_288, 32
-CALIBRATION_SHARE, CALIBRATION_WORK, MAX_CALIBRATION_ROWS = 0.05, 4e6, 100_000
+CALIBRATION_SHARES, CALIBRATION_WORK, MAX_CALIBRATION_ROWS = (0.05, 0.2), (4e6, 3e7), 100_000
 # How much lower the loss of another setting must be: below that the sample cannot tell. Of a single level it tells
 # less, and less the fewer positives were held out there: the second number over their square root, if that is more.
 MARGIN, LEVEL_MARGIN = 0.005, (0.01, 0.5)
@@ -95,8 +97,11 @@ def choose_solver(
     calibrate: bool,
     levels: tuple[Setting, ...] = (),
     shares_weights: bool = False,
+    paths: HeldOutPaths | None = None,
 ) -> SolverChoice:
     """Solver settings as given, or else those of the least Brier score on held-out rows.
+
+    With `paths`, the maps of labels have the exponents of their levels.
 
     `levels`, settings that served another tree of the same data, replace the given ones if there are as many levels.
     If nodes share their weights, all levels take the same, and epochs are counted.
@@ -129,7 +134,7 @@ def choose_solver(
     link, rates, claims = IDENTITY, np.zeros((trainer.n_levels, 2)), None
     if calibrate:
         own, curves, found = _calibrate(
-            trainer, [_core_settings(given, setting) for setting in of_level], is_multiclass
+            trainer, [_core_settings(given, setting) for setting in of_level], is_multiclass, paths
         )
         link, rates = curves.link(), curves.rates
         if is_multiclass and trainer.n_levels > 2:
@@ -144,18 +149,28 @@ def choose_solver(
 
 
 def _calibrate(
-    trainer: BlockTrainer, solvers: list[_core.SolverSettings], is_multiclass: bool
+    trainer: BlockTrainer, solvers: list[_core.SolverSettings], is_multiclass: bool, paths: HeldOutPaths | None
 ) -> tuple[RateCurves, RateCurves, _HeldOut]:
     """Maps from scores to probabilities for the solvers of the levels, and what they were fitted on.
 
     The first is that of each child for itself, the second suits how siblings are normalised.
     """
-    share = min(1.0, max(CALIBRATION_SHARE, CALIBRATION_WORK / max(trainer.total_work, 1)))
+    least, most = (work / max(trainer.total_work, 1) for work in CALIBRATION_WORK)
+    share = min(1.0, max(least, CALIBRATION_SHARES[0], min(CALIBRATION_SHARES[1], most)))
+    # The first level is the gate's; of a single level besides, there is nothing to combine.
+    combines = paths is not None and not is_multiclass and trainer.n_levels > 2
 
     def ask(n_rates: int = 1, links: NDArray[np.float32] | None = None) -> _HeldOut:
         keeps_scores = is_multiclass and links is None  # the same scores are counted twice
         found, stands_for = trainer.held_out(
-            solvers, share, MAX_CALIBRATION_ROWS, n_rates, links, by_level=True, keeps_scores=keeps_scores
+            solvers,
+            share,
+            MAX_CALIBRATION_ROWS,
+            n_rates,
+            links,
+            by_level=True,
+            keeps_scores=keeps_scores,
+            of_paths=combines,
         )
         return _held_out(*found[0], stands_for)
 
@@ -164,6 +179,8 @@ def _calibrate(
     if is_multiclass:
         losses = ask(links=_softmax_candidates(curves)[None]).softmax
         curves = own.softened(*best_softening(losses))
+    if combines and paths is not None:
+        curves = own.raised(paths.exponents(trainer, own, share))
     return own, curves, held_out
 
 
