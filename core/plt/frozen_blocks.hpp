@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -91,7 +92,7 @@ inline void append_panel(BlockStorage& out, FrozenPanel&& panel) {
     out.panels.insert(out.panels.end(), fields, fields + panel_fields);
     auto move_to = [](auto& target, auto& source) {
         target.insert(target.end(), source.begin(), source.end());
-        source = {};
+        std::remove_cvref_t<decltype(source)>().swap(source);  // assigning {} would keep its memory
     };
     move_to(out.column_child, panel.child);
     move_to(out.column_scale, panel.scale);
