@@ -15,6 +15,7 @@ from shared.same_model import check_same_model
 
 ray = pytest.importorskip("ray", reason="NOT TESTED: ramify.cluster on Ray, which is not installed (make test-cluster)")
 
+from ramify.cluster.split import Part, Router, parts_of  # noqa: E402
 from ramify.cluster.workers import RayWorkers  # noqa: E402
 
 SETTINGS = {"random_state": 0, "arity": 4, "max_leaf": 20}
@@ -92,6 +93,33 @@ def test_a_split_model_survives_a_node_and_answers_alike(nodes, tmp_path, data, 
     files = cluster.predict(parts, data.X, tmp_path / "answers", top_k=3, workers=workers)
     assert workers.killed
     assert _answers(files) == [[(int(j), float(p)) for j, p in row] for row in alone.predict_labels(data.X, top_k=3)]
+
+
+@pytest.fixture(scope="module")
+def classes(data):
+    """Classes whose nodes near the root are revised by what their children claim."""
+    y = np.asarray(data.Y.argmax(axis=1)).ravel()
+    return PLTClassifier(arity=3, max_leaf=4, random_state=0).fit(data.X, y)
+
+
+@pytest.mark.parametrize("how", [{"top_k": 1}, {"top_k": 5, "threshold": 0.1}, {"top_k": None}], ids=repr)
+def test_actors_that_hold_revised_nodes_of_classes_answer_as_the_whole_model(nodes, tmp_path, data, classes, how):
+    parts = cluster.split(classes, tmp_path / "parts", 4)
+    workers = RayWorkers()
+    router = Router(parts, [workers.start(Part, str(part), n_bytes=2**20) for part in parts_of(parts)])
+    rows = classes.schema_.rows(data.X)
+    _, is_revised = router._sums(rows, rows)
+    assert 0.1 < is_revised.mean() < 0.9
+    assert router.predict_labels(data.X, **how) == classes.predict_labels(data.X, **how)
+
+
+def test_classes_in_parts_survive_a_node_and_are_answered_alike(nodes, tmp_path, data, classes):
+    parts = cluster.split(classes, tmp_path / "parts", 3)
+    workers = Mortal(nodes, "predict_rows")
+    files = cluster.predict(parts, data.X, tmp_path / "answers", top_k=3, workers=workers)
+    assert workers.killed
+    expected = classes.predict_labels(data.X, top_k=3)
+    assert _answers(files) == [[(int(j), float(p)) for j, p in row] for row in expected]
 
 
 def test_a_part_that_fits_no_node_is_refused(nodes):
