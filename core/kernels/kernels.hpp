@@ -23,6 +23,7 @@ struct SolverSettings {
     float last_step = 0.6f;      ///< the last epoch takes damped steps, which averages the noise of the row order away
     float eps = 0.01f;           ///< dual steps smaller than this are not taken; an epoch without any ends the work
     float prune = 0.1f;          ///< weights of at most this size are dropped
+    bool packs = false;          ///< rows of few weights in large panels take less room (plt/packed_rows.hpp)
     float learning_rate = 0.0f;  ///< above 0: FOBOS with this rate instead, for weights that nodes share by hashing
     float l2 = 0.0f;             ///< FOBOS: strength of the regulariser
 
@@ -85,6 +86,13 @@ struct RowMatch {
     std::uint8_t n_rows;  ///< of the chunk
     float value;
 };
+
+/// Packed rows (plt/packed_rows.hpp): features of a block, bytes of its entry in the index, values of a weight, and
+/// bytes behind the last chunk that may be read.
+inline constexpr int features_per_block = 128, packed_index_bytes = 20, packed_values = 16, packed_padding = 8;
+
+/// Where the weights of a packed chunk begin: behind their number and a bit for each.
+static inline int packed_weights_at(int n_weights) { return 2 + (n_weights + 7) / 8; }
 
 /// A logit map, piecewise linear on a uniform grid of scores and linear beyond it; n_knots = 0 is the identity.
 /// The logit of a column is that of its score, plus the slope at its score times the log of the column's rate.
@@ -201,6 +209,11 @@ struct Kernels {
                          const std::uint8_t* rows, const std::uint8_t* end, RowMatch* match);
     /// sums[column] += value * weight for all weights of the matched rows; there is room for 256 columns.
     void (*add_rows)(const RowMatch* match, int n_matches, const std::uint8_t* rows, int n_columns, float* sums);
+    /// The packed rows of features of x; returns how many. Room for n + 1.
+    int (*match_packed)(const Entry* x, int n, const std::uint8_t* index, const std::uint8_t* chunks, RowMatch* match);
+    /// add_rows for packed ones, whose weights are among `values`.
+    void (*add_packed)(const RowMatch* match, int n_matches, const std::uint8_t* chunks, const float* values,
+                       float* sums);
     /// sums[column] += value * weight for the features of x, all in a dense run that begins with `first`; n_columns is
     /// rounded up to whole groups.
     void (*add_dense)(const Entry* x, int n, std::uint32_t first, const std::int8_t* weights, int n_columns,

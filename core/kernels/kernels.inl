@@ -535,6 +535,7 @@ void add_rows(const RowMatch* match, int n_matches, const std::uint8_t* rows, in
 }
 
 #include "kernels/dense.inl"
+#include "kernels/packed.inl"
 
 constexpr int link_block = 64;  // columns whose places on the link map are found together
 
@@ -632,6 +633,8 @@ const Kernels RAMIFY_KERNELS{
     match_bitmap,
     match_buckets,
     add_rows,
+    match_packed,
+    add_packed,
     add_dense,
     dot_list,
     dot_bitmap,

@@ -297,7 +297,7 @@ void bind_blocks(nb::module_& m) {
         .def(
             "__init__",
             [](SolverSettings* self, const std::string& loss, float C, float positive_weight, int max_epochs, float eps,
-               float prune, float gap, float learning_rate, float l2) {
+               float prune, float gap, float learning_rate, float l2, bool packs) {
                 if (loss != "squared_hinge" && loss != "logistic")
                     throw nb::value_error("loss must be 'squared_hinge' or 'logistic'");
                 const bool is_finite =
@@ -318,9 +318,10 @@ void bind_blocks(nb::module_& m) {
                 s->gap = gap;
                 s->learning_rate = learning_rate;
                 s->l2 = l2;
+                s->packs = packs;
             },
             nb::kw_only(), "loss"_a, "C"_a, "positive_weight"_a, "max_epochs"_a, "eps"_a, "prune"_a, "gap"_a = 0.0f,
-            "learning_rate"_a = 0.0f, "l2"_a = 0.0f)
+            "learning_rate"_a = 0.0f, "l2"_a = 0.0f, "packs"_a = false)
         .def_ro("C", &SolverSettings::C)
         .def_ro("positive_weight", &SolverSettings::positive_weight)
         .def(
@@ -336,6 +337,7 @@ void bind_blocks(nb::module_& m) {
                 all["gap"] = s.gap;
                 all["learning_rate"] = s.learning_rate;
                 all["l2"] = s.l2;
+                all["packs"] = s.packs;
                 return all;
             },
             "All of them, as the constructor takes them.");

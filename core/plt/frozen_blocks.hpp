@@ -21,6 +21,7 @@
 #include "base/hashing.hpp"
 #include "kernels/kernels.hpp"
 #include "plt/dense_run.hpp"
+#include "plt/packed_rows.hpp"
 #include "plt/panel_rows.hpp"
 #include "trees/label_tree.hpp"
 
@@ -35,7 +36,7 @@ struct PanelRecord {
     std::int64_t n_columns;
     std::int64_t n_rows;
     std::int64_t bucket_bits;  ///< bitmap_index, hashed_index, or the logarithm of the number of buckets; plus
-                               ///< dense_run_mark if the rows begin with a dense run
+                               ///< packed_mark and dense_run_mark if the rows begin with packed ones, a dense run
     std::int64_t index_begin;  ///< into index
     std::int64_t row_begin;    ///< into rows; of a hashed panel the number of its first tile
     std::int64_t n_bytes;      ///< of all its rows
@@ -62,22 +63,29 @@ struct FrozenPanel {
     std::vector<std::uint32_t> index;
     std::vector<std::uint8_t> rows;
 
-    FrozenPanel(Panel&& panel, std::int64_t n_features) {
+    /// With `packs`, rows of few weights lose precision in large panels (packed_rows.hpp).
+    FrozenPanel(Panel&& panel, std::int64_t n_features, bool packs = false) {
         record.node = panel.node;
         record.n_columns = static_cast<std::int64_t>(panel.child.size());
-        rows = take_dense_run(panel);
-        RowWriter writer(panel, n_features);
+        const bool is_large = panel.is_large();
+        if (packs) rows = RowPacker(panel, n_features).bytes;
+        record.bucket_bits = rows.empty() ? 0 : packed_mark;
+        const std::vector<std::uint8_t> run = take_dense_run(panel);
+        record.bucket_bits += run.empty() ? 0 : dense_run_mark;
+        RowWriter writer(panel, n_features, is_large);
         record.n_rows = static_cast<std::int64_t>(panel.feature.size());
-        record.bucket_bits = writer.bucket_bits + (rows.empty() ? 0 : dense_run_mark);
+        record.bucket_bits += writer.bucket_bits;
         child = std::move(panel.child);
         scale = std::move(panel.scale);
         rate = std::move(panel.rate);
         rate.resize(child.size(), 0.0f);
         index = std::move(writer.index);
-        if (rows.empty())
+        if (rows.empty() && run.empty()) {
             rows = std::move(writer.rows);
-        else
+        } else {
+            rows.insert(rows.end(), run.begin(), run.end());
             rows.insert(rows.end(), writer.rows.begin(), writer.rows.end());
+        }
         rows.shrink_to_fit();
         record.n_bytes = static_cast<std::int64_t>(rows.size());
     }
@@ -205,10 +213,13 @@ struct FrozenBlocks : BlockArrays<ArrayView> {
                        parts.run.weights[std::size_t{feature - parts.run.first} * dense_stride(p.n_columns) + column]) *
                    column_scale[p.first_column + column];
         const Entry x{feature, 1.0f};
-        RowMatch match;
-        if (match_rows(p, parts, {&x, 1}, &match) == 0) return 0.0f;
+        RowMatch match[2];
         alignas(64) float sums[max_panel_columns] = {};
-        kernels().add_rows(&match, 1, parts.chunks, static_cast<int>(p.n_columns), sums);
+        if (const PackedRows& packed = parts.packed; packed.n_bytes > 0)
+            kernels().add_packed(match, kernels().match_packed(&x, 1, packed.index, packed.chunks, match),
+                                 packed.chunks, packed.value.data(), sums);
+        kernels().add_rows(match, match_rows(p, parts, {&x, 1}, match), parts.chunks, static_cast<int>(p.n_columns),
+                           sums);
         return sums[column] * column_scale[p.first_column + column];
     }
 
@@ -217,19 +228,29 @@ private:
         return std::min<int>(max_tile_columns, static_cast<int>(p.n_columns) - tile * max_tile_columns);
     }
 
-    /// The bytes of a panel: its dense run, without features if it has none, and the chunks of all other features.
+    /// The bytes of a panel: its packed rows and its dense run, empty if it has none, and the chunks of all other
+    /// features.
     struct PanelParts {
+        PackedRows packed;
         DenseRun run;
         const std::uint8_t* chunks = nullptr;
         std::int64_t bucket_bits = 0, n_bytes = 0;  ///< of the chunks
     };
     PanelParts parts_of(const PanelRecord& p) const {
-        PanelParts parts{{}, rows.data() + p.row_begin, p.bucket_bits, p.n_bytes};
-        if (!has_dense_run(p.bucket_bits)) return parts;
-        parts.run = DenseRun::read(parts.chunks);
-        parts.bucket_bits -= dense_run_mark;
-        parts.chunks += parts.run.n_bytes(p.n_columns);
-        parts.n_bytes -= parts.run.n_bytes(p.n_columns);
+        PanelParts parts{{}, {}, rows.data() + p.row_begin, p.bucket_bits, p.n_bytes};
+        auto take = [&](std::int64_t mark, std::int64_t n_bytes) {
+            parts.bucket_bits -= mark;
+            parts.chunks += n_bytes;
+            parts.n_bytes -= n_bytes;
+        };
+        if (has_packed_rows(parts.bucket_bits)) {
+            parts.packed = PackedRows::read(parts.chunks, n_features);
+            take(packed_mark, parts.packed.n_bytes);
+        }
+        if (has_dense_run(parts.bucket_bits)) {
+            parts.run = DenseRun::read(parts.chunks);
+            take(dense_run_mark, parts.run.n_bytes(p.n_columns));
+        }
         return parts;
     }
 
@@ -272,10 +293,18 @@ private:
         if (p.n_rows < 0 || p.n_rows > n_features || p.n_bytes >= wide_chunk ||
             !inside(p.row_begin, p.n_bytes, rows.size()))
             refuse_arrays("panel rows");
-        if (has_dense_run(p.bucket_bits)) {
-            if (p.n_bytes < dense_header) refuse_arrays("rows");
-            const DenseRun run = DenseRun::read(rows.data() + p.row_begin);
-            if (std::int64_t{run.first} + run.n_features > n_features || run.n_bytes(p.n_columns) > p.n_bytes)
+        std::int64_t bucket_bits = p.bucket_bits, at = 0;
+        if (has_packed_rows(bucket_bits)) {
+            if (p.n_bytes < PackedRows::least_bytes(n_features)) refuse_arrays("rows");
+            const PackedRows packed = PackedRows::read(rows.data() + p.row_begin, n_features);
+            if (!packed.is_sound(n_features, p.n_bytes)) refuse_arrays("rows");
+            bucket_bits -= packed_mark;
+            at = packed.n_bytes;
+        }
+        if (has_dense_run(bucket_bits)) {
+            if (p.n_bytes - at < dense_header) refuse_arrays("rows");
+            const DenseRun run = DenseRun::read(rows.data() + p.row_begin + at);
+            if (std::int64_t{run.first} + run.n_features > n_features || run.n_bytes(p.n_columns) > p.n_bytes - at)
                 refuse_arrays("rows");
         }
         const PanelParts parts = parts_of(p);
@@ -364,6 +393,13 @@ private:
 
     void sum_rows(const PanelRecord& p, std::span<const Entry> x, ScoreScratch& scratch, float* sums) const {
         const PanelParts parts = parts_of(p);
+        if (const PackedRows& packed = parts.packed; packed.n_bytes > 0) {
+            scratch.match.resize(x.size() + 1);
+            RowMatch* match = scratch.match.data();
+            const int n =
+                kernels().match_packed(x.data(), static_cast<int>(x.size()), packed.index, packed.chunks, match);
+            kernels().add_packed(match, n, packed.chunks, packed.value.data(), sums);
+        }
         if (parts.run.n_features > 0) {
             const std::span<const Entry> dense = parts.run.part_of(x);
             const int stride = dense_stride(p.n_columns);

@@ -40,6 +40,8 @@ struct Panel {
     std::vector<std::uint32_t> row_group{0};
     std::vector<std::uint8_t> group_id;
     std::vector<std::int8_t> group_weight;
+
+    bool is_large() const { return group_id.size() * (1 + group_columns) > large_panel; }
 };
 
 /// Which of a group's eight weights are not zero: the highest bit of each byte, in order from the lowest.
@@ -72,7 +74,7 @@ public:
         index;  ///< of a bitmap: per word of features where its chunk begins, and the two halves of the word
     std::vector<std::uint8_t> rows;
 
-    RowWriter(const Panel& panel, std::int64_t n_features) : panel_(panel) {
+    RowWriter(const Panel& panel, std::int64_t n_features, bool is_large) : panel_(panel), is_large_(is_large) {
         bucket_bits = choose_index(n_features);
         if (bucket_bits == bitmap_index)
             write_words(n_features);
@@ -202,8 +204,7 @@ private:
 
     /// Whether a row of so many bytes is better written as all groups of the panel.
     bool takes_all_groups(std::size_t n_bytes) const {
-        const bool is_large = panel_.group_id.size() * (1 + group_columns) > large_panel;
-        return 1 + all_groups() * (1 + group_columns) <= (is_large ? 1 : full_row_bytes) * n_bytes;
+        return 1 + all_groups() * (1 + group_columns) <= (is_large_ ? 1 : full_row_bytes) * n_bytes;
     }
 
     /// A row as all groups in order, those without weights too. Returns their number.
@@ -220,6 +221,7 @@ private:
     }
 
     const Panel& panel_;
+    bool is_large_;                    ///< see full_row_bytes
     std::vector<std::uint32_t> end_;   ///< of the rows of a chunk
     std::vector<std::uint8_t> bytes_;  ///< those rows
 };

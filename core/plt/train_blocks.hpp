@@ -116,7 +116,7 @@ public:
             [&](const NodeTask& task, int owner) {
                 for (Panel& panel :
                      assemble(task.node, problem_[owner], std::span(tiles[owner]).first(problem_[owner].n_tiles())))
-                    panels[task.node].emplace_back(std::move(panel), n_features_);
+                    panels[task.node].emplace_back(std::move(panel), n_features_, solver_of(task.node).packs);
             });
         std::vector<FrozenPanel> all;
         for (auto& of_node : panels) std::ranges::move(of_node, std::back_inserter(all));

@@ -283,8 +283,8 @@ def test_a_file_instead_of_a_directory(tmp_path, content, said):
 
 
 def test_a_newer_format_says_to_upgrade(saved):
-    edit_manifest(saved, lambda manifest: manifest.update(format_version=8))
-    with pytest.raises(ModelFileError, match=r"manifest\.json has format version 8, newer .*upgrade ramify"):
+    edit_manifest(saved, lambda manifest: manifest.update(format_version=9))
+    with pytest.raises(ModelFileError, match=r"manifest\.json has format version 9, newer .*upgrade ramify"):
         persist.load(saved)
     with pytest.raises(ModelFileError, match="will not overwrite"):
         FrequencyClassifier().fit(X, Y).save(saved)

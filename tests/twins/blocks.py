@@ -20,6 +20,7 @@ PANEL_FIELDS = (
 )
 BITMAP, HASHED = -1, -2
 DENSE_RUN, LEAST_DENSE = 1 << 20, 64
+PACKED, PACKED_VALUES, BLOCK_FEATURES, PACKED_PADDING = 1 << 21, 16, 128, 8
 GROUP = 8
 DENSE_GROUP = 4
 FULL_ROW_BYTES, LARGE_PANEL = 3, 512 << 10
@@ -159,6 +160,7 @@ def thaw(arrays, n_features):
         if panel["bucket_bits"] == HASHED:
             weights = _hashed_weights(arrays["table"], panel, n_features)
         else:
+            _thaw_packed(weights, arrays["rows"], panel, n_features)
             _thaw_run(weights, arrays["rows"], panel)
             for features, is_wide, chunk in _chunks(arrays, panel, n_features):
                 _thaw_chunk(weights, features, is_wide, chunk)
@@ -167,6 +169,33 @@ def thaw(arrays, n_features):
         before = nodes.get(panel["node"], (children[:0], weights[:, :0]))
         nodes[panel["node"]] = (np.append(before[0], children), np.hstack([before[1], weights]))
     return nodes
+
+
+def _thaw_packed(weights, rows, panel, n_features):
+    """Read a panel's packed rows, if it has some; what is left of `panel` are the other rows."""
+    if panel["bucket_bits"] < PACKED + BITMAP:
+        return
+    panel["bucket_bits"] -= PACKED
+    content = rows[panel["row_begin"] : panel["row_begin"] + panel["n_bytes"]]
+    size = int(content[:4].view("<u4")[0])
+    values = content[4 : 4 + 2 * PACKED_VALUES].view("<i2") / 256
+    index = content[4 + 2 * PACKED_VALUES :]
+    entry = 4 + BLOCK_FEATURES // 8
+    n_blocks = -(-n_features // BLOCK_FEATURES)
+    chunks = index[n_blocks * entry :]
+    for block in range(n_blocks):
+        begin = int(index[block * entry :][:4].view("<u4")[0])
+        features = np.flatnonzero(np.unpackbits(index[block * entry + 4 :][: entry - 4], bitorder="little"))
+        if len(features) == 0:
+            continue
+        n = int(chunks[begin:][:2].view("<u2")[0])
+        is_last = np.unpackbits(chunks[begin + 2 :], count=n, bitorder="little").astype(bool)
+        bits = np.unpackbits(chunks[begin + 2 + -(-n // 8) :], count=12 * n, bitorder="little").reshape(n, 12)
+        column, code = (bits[:, part] @ (1 << np.arange(bits[:, part].shape[1])) for part in (slice(8), slice(8, 12)))
+        row = np.repeat(features, np.diff(np.flatnonzero(is_last), prepend=-1))
+        weights[BLOCK_FEATURES * block + row, column] = values[code]
+    panel["row_begin"] += size
+    panel["n_bytes"] -= size
 
 
 def _thaw_run(weights, rows, panel):

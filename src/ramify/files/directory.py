@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from ramify.files.tensors import TensorFileError, read_tensors, write_tensors
 
 FORMAT = "ramify-model"
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 OLDEST_VERSION = 2
 MANIFEST = "manifest.json"
 MAX_MANIFEST = 16 * 1024 * 1024

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sklearn.base import BaseEstimator
 
-from ramify.common.validation import check_choice, check_integer, check_number
+from ramify.common.validation import check_choice, check_flag, check_integer, check_number
 from ramify.optimizers import FOBOS, resolve_optimizer
 
 LOSSES = ("squared_hinge", "logistic")
@@ -31,6 +31,9 @@ class PLTSolver(BaseEstimator):  # type: ignore[misc]
         Dual steps below this are not taken.
     prune : float
         Weights of at most this size are dropped; none where every row has every feature, which would save nothing.
+    packed : bool
+        Store weights in 12 bits each where a node has many, near the leaves of large trees: the model takes about a
+        third less room, on disk and in memory, and answers take about a third longer.
     optimizer : None or FOBOS
         None: dual coordinate descent. FOBOS: stochastic gradient descent with an L2 regulariser on the logistic loss,
         as in Jasinska et al. 2016, appendix B; for weights that nodes share by hashing (`hash_bits`), not calibrated.
@@ -50,6 +53,7 @@ class PLTSolver(BaseEstimator):  # type: ignore[misc]
         n_epochs: int | None = None,
         tol: float = 0.01,
         prune: float = 0.1,
+        packed: bool = False,
         optimizer: FOBOS | None = None,
     ) -> None:
         self.loss = loss
@@ -59,6 +63,7 @@ class PLTSolver(BaseEstimator):  # type: ignore[misc]
         self.n_epochs = n_epochs
         self.tol = tol
         self.prune = prune
+        self.packed = packed
         self.optimizer = optimizer
 
     def check_parameters(self) -> None:
@@ -73,6 +78,7 @@ class PLTSolver(BaseEstimator):  # type: ignore[misc]
             check_integer("n_epochs", self.n_epochs, at_least=1)
         check_number("tol", self.tol, at_least=0)
         check_number("prune", self.prune, at_least=0)
+        check_flag("packed", self.packed)
         if self.optimizer is not None and self.loss != "logistic":
             raise ValueError(
                 f"optimizer=FOBOS(...) minimises the logistic loss: give loss='logistic', got {self.loss!r}"

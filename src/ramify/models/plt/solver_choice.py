@@ -257,6 +257,7 @@ def _core_settings(given: PLTSolver, setting: Setting) -> _core.SolverSettings:
         gap=setting.gap,
         eps=given.tol,
         prune=given.prune,
+        packs=given.packed,
         **given.steps(),
     )
 
