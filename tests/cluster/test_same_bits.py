@@ -44,6 +44,7 @@ def data():
         {"hash_bits": 12},
         {"calibrate": False, "solver": PLTSolver(C=1.0, positive_weight=1.0, n_epochs=3)},
         {"solver": PLTSolver(loss="logistic")},
+        {"solver": PLTSolver(C=1.0, prune=0.0, packed=True)},
     ],
     ids=repr,
 )

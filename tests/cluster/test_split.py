@@ -5,13 +5,16 @@ import json
 import numpy as np
 import pytest
 
-from ramify import OnlinePLTClassifier, PLTClassifier, load
+from ramify import OnlinePLTClassifier, PLTClassifier, PLTSolver, load
 from ramify.cluster import predict, split
 from ramify.cluster.split import Part, Router, parts_of, plan_split
 from ramify.cluster.workers import InProcess, LocalActor
 from ramify.data.synthetic import make_multilabel
 from ramify.trees import LabelTree
 from shared.same_model import check_same_model
+from twins.blocks import PACKED, PANEL_FIELDS
+
+KIND = PANEL_FIELDS.index("bucket_bits")
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +47,15 @@ def test_classes_whose_revised_nodes_lie_in_parts_are_answered_as_by_the_whole_m
     _, is_revised = router._sums(whole.schema_.rows(data.X), whole.schema_.rows(data.X))
     assert 0.1 < is_revised.mean() < 0.9
     assert router.predict_labels(data.X, **how) == whole.predict_labels(data.X, **how)
+
+
+def test_packed_weights_are_split_too(tmp_path):
+    data = make_multilabel(4000, 600, 5000, random_state=0)
+    solver = PLTSolver(C=1.0, packed=True)
+    whole = PLTClassifier(arity=4, max_leaf=200, solver=solver, random_state=0).fit(data.X, data.Y)
+    assert (whole.trees_[0].blocks["panels"][:, KIND] >= PACKED - 1).any()
+    router = _router(split(whole, tmp_path / "parts", 3))
+    assert router.predict_labels(data.X[:500], top_k=5) == whole.predict_labels(data.X[:500], top_k=5)
 
 
 def test_thresholds_per_label_and_standardised_columns(data, tmp_path):
