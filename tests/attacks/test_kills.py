@@ -59,7 +59,9 @@ def attack_stream_with_kills(count, seed):
             outcomes["identical"] += 1
             known = held
             if held == N_ROWS:
-                # What killed saves left behind is swept away by the next ones.
+                # What killed saves left behind is swept away by the next one; the last may have been killed itself.
+                if killed:
+                    model.save(folder / f"model-{number}")
                 assert len(list((folder / f"model-{number}").iterdir())) == 2
                 number, reference, known = number + 1, OnlinePLTClassifier(random_state=0), 0
     return outcomes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.preprocessing import normalize
@@ -73,16 +73,18 @@ def test_pruned_label_vectors_drop_only_small_entries_and_keep_unit_length():
 
 
 @given(seed=st.integers(0, 10**6), most=st.integers(1, 12), n_jobs=st.integers(1, 3))
+@example(seed=270400, most=1, n_jobs=1)  # two entries of the same size but for rounding
 def test_of_a_label_vector_the_largest_entries_are_kept(seed, most, n_jobs):
     X, Y = random_data(seed, 12)
     whole, kept = label_vectors(X, Y), label_vectors(X, Y, max_entries=most, n_jobs=n_jobs)
     for label in range(12):
         full, part = (vectors[[label]].toarray()[0] for vectors in (whole, kept))
-        largest = np.argsort(-np.abs(full), kind="stable")[: min(most, np.count_nonzero(full))]
-        expected = np.zeros_like(full)
-        expected[largest] = full[largest] / max(np.linalg.norm(full[largest]), 1e-9)
-        assert np.count_nonzero(part) == len(largest)
-        assert np.allclose(part, expected, atol=1e-5)
+        is_kept = part != 0
+        assert is_kept.sum() == min(most, np.count_nonzero(full))
+        # Sums that differ by rounding alone are equally large.
+        assert np.abs(full[is_kept]).min(initial=1) >= np.abs(full[~is_kept]).max(initial=0) - 1e-6
+        expected = np.where(is_kept, full, 0)
+        assert np.allclose(part, expected / max(np.linalg.norm(expected), 1e-9), atol=1e-5)
 
 
 def test_equal_entries_of_a_label_vector_are_kept_in_order():
