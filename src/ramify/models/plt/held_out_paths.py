@@ -1,8 +1,8 @@
 """Whole paths of held-out rows: how the levels' probabilities go together.
 
-Each level's map is fitted on rows for which the parent is true, as if a child's score told nothing about the parent.
-It does: where a child is likely, its parent is more likely than the parent's own score says, so that products come out
-too low where labels are found, and nodes of low probability are opened too late. What the held-out rows show at the end
+Each level's map is fitted on rows for which the parent is true, so it ignores that a high score of a child also makes its
+parent more likely. Products of the levels are too low where labels are found, and nodes of low probability are opened
+too late. What the held-out rows show at the end
 of their paths gives each level an exponent: a label's probability is the product of the levels' powers, and each
 power is again a map from scores to probabilities.
 """
