@@ -1,10 +1,9 @@
 """Whole paths of held-out rows: how the levels' probabilities go together.
 
-Each level's map is fitted on rows for which the parent is true, so it ignores that a high score of a child also makes its
-parent more likely. Products of the levels are too low where labels are found, and nodes of low probability are opened
-too late. What the held-out rows show at the end
-of their paths gives each level an exponent: a label's probability is the product of the levels' powers, and each
-power is again a map from scores to probabilities.
+Each level's map is fitted on rows for which the parent is true, so it ignores that a high score of a child also makes
+its parent more likely. Products of the levels are too low where labels are found, and nodes of low probability are
+opened too late. What the held-out rows show at the end of their paths gives each level an exponent: a label's
+probability is the product of the levels' powers, and each power is again a map from scores to probabilities.
 """
 
 from __future__ import annotations
