@@ -20,6 +20,7 @@
 #include "bindings/checks.hpp"
 #include "bindings/csr_answers.hpp"
 #include "bindings/saved_arrays.hpp"
+#include "plt/label_paths.hpp"
 #include "plt/tree_search.hpp"
 
 namespace ramify {
@@ -171,7 +172,7 @@ public:
             SearchScratch s;
             for (std::int64_t i = 0; i < X.n_rows(); ++i) {
                 prepare(X, i, s.x);
-                model_.paths(s.x, least, s, [&](std::int32_t leaf, std::span<const float> path) {
+                label_paths(model_, s.x, least, s, [&](std::int32_t leaf, std::span<const float> path) {
                     row.push_back(static_cast<std::int32_t>(i));
                     label.push_back(model_.tree.label[leaf]);
                     logs.insert(logs.end(), path.begin(), path.end());

@@ -12,7 +12,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -97,38 +96,6 @@ struct LabelTreeModel {
             kernels().to_softmax(score, n);
         } else {
             kernels().to_probabilities(score, n);
-        }
-    }
-
-    /// Calls leaf(node, logs of the conditional probabilities at each level) for all leaves that are reached with at
-    /// least `least`. Levels beyond the last map count to it.
-    template <class Leaf>
-    void paths(std::span<const Entry> x, float least, SearchScratch& scratch, Leaf&& leaf) const {
-        std::vector<std::int32_t> nodes{0};
-        const auto width = static_cast<std::size_t>(n_levels);
-        std::vector<float> logs(width, 0.0f), child_logs;  // of all nodes that are reached, line by line
-        std::vector<float> product{root_probability(x, scratch)};
-        if (width == 0 || !(product[0] >= least)) return;
-        logs[0] = std::log(product[0]);
-        for (std::size_t k = 0; k < nodes.size(); ++k) {
-            const std::int32_t node = nodes[k];
-            if (tree.is_leaf(node)) {
-                leaf(node, std::span<const float>(logs).subspan(k * width, width));
-                continue;
-            }
-            if (!blocks.has(node)) continue;
-            conditional(node, x, scratch.score);
-            const auto at = static_cast<std::size_t>(std::min<std::int64_t>(level[node], n_levels - 1));
-            for (std::size_t c = 0; c < scratch.score.child.size(); ++c) {
-                const float p = product[k] * scratch.score.score[c];
-                if (!(p >= least)) continue;
-                nodes.push_back(tree.first_child[node] + scratch.score.child[c]);
-                product.push_back(p);
-                child_logs.assign(logs.begin() + static_cast<std::ptrdiff_t>(k * width),
-                                  logs.begin() + static_cast<std::ptrdiff_t>((k + 1) * width));
-                child_logs[at] += std::log(scratch.score.score[c]);
-                logs.insert(logs.end(), child_logs.begin(), child_logs.end());
-            }
         }
     }
 

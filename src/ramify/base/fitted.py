@@ -140,7 +140,10 @@ class FittedModel:
                 by = RaisedBy(self.schema.label_of(column), self.schema.label_name(column), raised.own)
                 explanation = replace(explanation, probability=raised.probability, raised_by=by)
         spans = self._spans(x, row, column)
-        return replace(explanation, text="".join(x), spans=spans) if spans else explanation
+        if not spans:
+            return explanation
+        text = x if isinstance(x, str) else x[0]  # one row may be given as a list of one text
+        return replace(explanation, text=text, spans=spans)
 
     def _spans(self, x: Any, row: Row, column: int) -> list[Span]:
         """The places of a text that speak for or against the label: see `Span`."""

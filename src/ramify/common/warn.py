@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from pathlib import Path
 
-_LIBRARY = str(Path(__file__).parent.parent)
+_LIBRARY = str(Path(__file__).parent.parent) + os.sep
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
